@@ -146,6 +146,10 @@ class Component:
     def pid(self):
         return self._process.pid if self.is_running() else None
 
+    def process_id(self):
+        """The id of the process last started, which may have ended."""
+        return self._process.pid if self._process else None
+
     def is_running(self):
         return self._process is not None and self._process.poll() is None
 
