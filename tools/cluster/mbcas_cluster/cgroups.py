@@ -11,7 +11,7 @@ V2_CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "io", "hugetlb")
 V2_REQUIRED = ("cpu", "memory", "pids")
 
 
-def _hierarchies():
+def hierarchies():
     """(mount point, type) of each cgroup hierarchy."""
     found = []
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
@@ -24,11 +24,11 @@ def _hierarchies():
 
 def create(name):
     """The kubelet demands that its root cgroup exists in every hierarchy it uses."""
-    hierarchies = _hierarchies()
-    if not hierarchies:
+    found = hierarchies()
+    if not found:
         raise ClusterError("no cgroup file system is mounted: a node needs one at /sys/fs/cgroup")
-    pure_v2 = len(hierarchies) == 1 and hierarchies[0][1] == "cgroup2"
-    for mount_point, kind in hierarchies:
+    pure_v2 = len(found) == 1 and found[0][1] == "cgroup2"
+    for mount_point, kind in found:
         if pure_v2:
             _enable_controllers(mount_point)
         path = mount_point / name
@@ -37,6 +37,15 @@ def create(name):
             # A new v1 cpuset is empty and accepts no process until it has been filled.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 (path / file).write_text((mount_point / file).read_text())
+        _set_weight(path)
+
+
+def _set_weight(path):
+    """The weight that the kubelet would give to kubepods next to the host's own processes."""
+    shares = 1024 * (os.cpu_count() or 1)
+    for file, value in (("cpu.shares", shares), ("cpu.weight", 1 + (shares - 2) * 9999 // 262142)):
+        if (path / file).exists():
+            (path / file).write_text(str(value))
 
 
 def _enable_controllers(root):
@@ -58,7 +67,7 @@ def _enable_controllers(root):
 
 
 def existing(name):
-    return [path for path in (mount / name for mount, _ in _hierarchies()) if path.is_dir()]
+    return [path for path in (mount / name for mount, _ in hierarchies()) if path.is_dir()]
 
 
 def remove(name):

@@ -173,7 +173,7 @@ class ControlPlane:
         try:
             return json.loads(_open_url(request))
         except (OSError, ValueError):
-            return {}
+            return {}  # not up, or it refuses
 
     def compact(self):
         """Forgets all history in etcd, so that a watch from an old version must get 410 Gone."""
@@ -181,7 +181,9 @@ class ControlPlane:
         revision = head.get("header", {}).get("revision")
         if not revision:
             raise ClusterError("etcd does not answer")
-        self._etcd_call("/v3/kv/compaction", {"revision": revision, "physical": True})
+        if "header" not in self._etcd_call("/v3/kv/compaction", {"revision": revision,
+                                                                 "physical": True}):
+            raise ClusterError(f"etcd refuses to compact at revision {revision}: already done?")
         return int(revision)
 
     def write_kubeconfig(self, path, user=ADMIN, server=None):
