@@ -1,0 +1,24 @@
+// mbcas: the command line of MBCAS, also `kubectl mbcas`.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "apps/mbcas/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace mbcas::cli;
+  int exit_code = kDone;
+  CLI::App app("Market-based CPU allocation for Kubernetes and plain Linux hosts.", "mbcas");
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Help for every command");
+  app.add_subcommand("version", "Print the version")->callback([] {
+    std::puts("mbcas " MBCAS_VERSION);
+  });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 prints help or the complaint; its own exit codes start at 100.
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  return exit_code;
+}
