@@ -1,4 +1,5 @@
-// The fixture itself: a control plane starts, obeys, lives beside another, and leaves nothing behind.
+// The fixture itself: a control plane starts, obeys, lives beside another, and leaves nothing
+// behind.
 #include "test/support/control_plane.h"
 
 #include <gtest/gtest.h>
@@ -117,8 +118,9 @@ TEST_F(ControlPlaneTest, FurtherUsersHaveTokensAndNoRights) {
   const auto plane = ControlPlane::start(options);
   ASSERT_TRUE(plane) << plane.error();
   ASSERT_TRUE((*plane)->userTokens().contains("ann"));
-  const std::string asAnn = "--token=" + (*plane)->userTokens().at("ann") + " --server=" +
-                            (*plane)->server() + " --certificate-authority=" + (*plane)->caFile();
+  const std::string asAnn = "--token=" + (*plane)->userTokens().at("ann") +
+                            " --server=" + (*plane)->server() +
+                            " --certificate-authority=" + (*plane)->caFile();
   const Outcome who =
       run((*plane)->kubectl() + " --kubeconfig=/dev/null " + asAnn + " auth whoami");
   EXPECT_NE(who.output.find("auditors"), std::string::npos) << who.output;
@@ -187,7 +189,7 @@ TEST_F(ControlPlaneTest, DownRemovesWhatAKilledSupervisorHasLeft) {
   ASSERT_TRUE(plane) << plane.error();
   kill((*plane)->supervisor(), SIGKILL);
   for (const auto& [name, pid] : (*plane)->pids()) {
-    EXPECT_TRUE(eventually([pid = pid] { return !isRunning(pid); })) << name;
+    EXPECT_TRUE(eventually([&] { return !isRunning(pid); })) << name;
   }
   EXPECT_TRUE(std::filesystem::exists((*plane)->dir()));
   EXPECT_FALSE((*plane)->compact()) << "no one is there to answer";

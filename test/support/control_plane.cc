@@ -62,9 +62,6 @@ bool exitsWithin(pid_t pid, milliseconds limit) {
 
 std::string clusterTool() {
   const char* root = std::getenv("MBCAS_SOURCE_DIR");
-#ifdef MBCAS_SOURCE_DIR
-  if (root == nullptr) root = MBCAS_SOURCE_DIR;
-#endif
   return std::string(root == nullptr ? "." : root) + "/tools/cluster/cluster";
 }
 

@@ -54,7 +54,8 @@ class ControlPlane {
   // "etcd" and "apiserver", as first started.
   const std::map<std::string, pid_t>& pids() const { return facts_.pids; }
 
-  // Each returns when it is done, with an error text if it failed. A restart keeps address and data.
+  // Each returns when it is done, with an error text if it failed. A restart keeps address and
+  // data.
   std::expected<void, std::string> stopApiserver() { return command("stop apiserver"); }
   std::expected<void, std::string> killApiserver() { return command("kill apiserver"); }
   std::expected<void, std::string> startApiserver() { return command("start apiserver"); }
@@ -82,7 +83,7 @@ class ControlPlane {
   Facts facts_;
 };
 
-// The command line tool that starts all of this.
+// The command line tool that starts all of this, below $MBCAS_SOURCE_DIR or the working directory.
 std::string clusterTool();
 
 }  // namespace mbcas::test
