@@ -7,8 +7,9 @@ import signal
 
 from .common import ClusterError, wait_until
 
-V2_CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "io", "hugetlb")
-V2_REQUIRED = ("cpu", "memory", "pids")
+# Of these the kubelet demands on cgroup v2 whichever the kernel has, and the first three always.
+V2_CONTROLLERS = ("cpu", "memory", "pids", "cpuset", "hugetlb")
+V2_REQUIRED = V2_CONTROLLERS[:3]
 
 
 def hierarchies():
@@ -27,7 +28,7 @@ def create(name):
     found = hierarchies()
     if not found:
         raise ClusterError("no cgroup file system is mounted: a node needs one at /sys/fs/cgroup")
-    pure_v2 = len(found) == 1 and found[0][1] == "cgroup2"
+    pure_v2 = all(kind == "cgroup2" for _, kind in found)
     for mount_point, kind in found:
         if pure_v2:
             _enable_controllers(mount_point)
@@ -42,7 +43,7 @@ def create(name):
 
 def _set_weight(path):
     """The weight that the kubelet would give to kubepods next to the host's own processes."""
-    shares = 1024 * (os.cpu_count() or 1)
+    shares = min(1024 * (os.cpu_count() or 1), 262144)
     for file, value in (("cpu.shares", shares), ("cpu.weight", 1 + (shares - 2) * 9999 // 262142)):
         if (path / file).exists():
             (path / file).write_text(str(value))
@@ -50,20 +51,17 @@ def _set_weight(path):
 
 def _enable_controllers(root):
     available = (root / "cgroup.controllers").read_text().split()
-    control = root / "cgroup.subtree_control"
-    for controller in V2_CONTROLLERS:
-        if controller not in available or controller in control.read_text().split():
-            continue
-        try:
-            control.write_text(f"+{controller}")
-        except OSError as error:
-            if controller in V2_REQUIRED:
-                raise ClusterError(f"cannot enable the {controller} controller in {control} "
-                                   f"({error.strerror}): is this a container whose root cgroup "
-                                   "has processes?") from None
     missing = [name for name in V2_REQUIRED if name not in available]
     if missing:
         raise ClusterError(f"cgroup controllers missing at {root}: {', '.join(missing)}")
+    control = root / "cgroup.subtree_control"
+    for controller in set(V2_CONTROLLERS) & set(available) - set(control.read_text().split()):
+        try:
+            control.write_text(f"+{controller}")
+        except OSError as error:
+            raise ClusterError(f"cannot enable the {controller} controller in {control} "
+                               f"({error.strerror}): is this a container whose root cgroup "
+                               "has processes?") from None
 
 
 def existing(name):

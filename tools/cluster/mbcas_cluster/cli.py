@@ -23,15 +23,32 @@ environment:
 
 
 def main():
-    args = _parser().parse_args()
+    words, passed_on = _split(sys.argv[1:])
+    args = _parser().parse_args(words)
+    args.passed_on = passed_on
     try:
         return args.function(args) or 0
     except ClusterError as error:
         say(f"error: {error}")
         return 1
+    except OSError as error:  # no permission, disk full and the like
+        say(f"error: {error}")
+        return 1
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+
+
+def _split(words):
+    """What follows `kubectl` and `exec`, and their --name, is not for this program to understand."""
+    if words[:1] not in (["kubectl"], ["exec"]):
+        return words, []
+    own = 1
+    if words[1:2] == ["--name"]:
+        own = 3
+    elif words[1:] and words[1].startswith("--name="):
+        own = 2
+    return words[:own], words[own + 1 if words[own:own + 1] == ["--"] else own:]
 
 
 def _parser():
@@ -82,11 +99,8 @@ def _parser():
     added.add_argument("component", nargs="?")
     added.add_argument("-n", "--lines", type=int, default=100)
 
-    added = command("kubectl", _kubectl, "run kubectl, of the same version, as admin", named=True)
-    added.add_argument("arguments", nargs=argparse.REMAINDER)
-
-    added = command("exec", _exec, "run a command inside the node's namespaces", named=True)
-    added.add_argument("arguments", nargs=argparse.REMAINDER)
+    command("kubectl", _kubectl, "run kubectl, of the same version, as admin", named=True)
+    command("exec", _exec, "run a command inside the node's namespaces", named=True)
 
     added = command("do", _do, "command a component of a node, as `do stop kubelet`", named=True)
     added.add_argument("words", nargs="+", metavar="WORD",
@@ -95,7 +109,7 @@ def _parser():
     added = command("load-image", _load_image, "import a docker or OCI archive", named=True)
     added.add_argument("archive")
 
-    added = command("pin", _pin, "write modules/kubernetes-VERSION for KUBE_VERSION")
+    command("pin", _pin, "write modules/kubernetes-VERSION for KUBE_VERSION")
 
     added = commands.add_parser("node-init")  # what `up` starts; not listed
     added.add_argument("id")
@@ -143,8 +157,7 @@ def _down(args):
         if run.owner_is_alive() and not args.force:
             say(f"{run.id} left alone: process {run.state['owner']['pid']} that owns it is alive")
         else:
-            run.destroy()
-            say(f"{run.id} removed")
+            node.down(run.id)
 
 
 def _status(args):
@@ -180,13 +193,12 @@ def _logs(args):
 def _kubectl(args):
     run = node.running(args.name)
     binary = build.binaries_dir(run.state["version"]) / "kubectl"
-    os.execve(binary, ["kubectl", *args.arguments],
+    os.execve(binary, ["kubectl", *args.passed_on],
               dict(os.environ, KUBECONFIG=run.state["kubeconfig"]))
 
 
 def _exec(args):
-    command = args.arguments[1:] if args.arguments[:1] == ["--"] else args.arguments
-    return subprocess.call(node.inside(node.running(args.name), command or ["bash"]))
+    return subprocess.call(node.inside(node.running(args.name), args.passed_on or ["bash"]))
 
 
 def _do(args):

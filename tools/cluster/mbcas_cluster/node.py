@@ -125,12 +125,15 @@ def _start_init(run):
 
 
 def down(name):
+    """Removes a run of any kind. Returns whether there was one."""
+    if not Run.load(name):
+        return False
     with _locked(name):
         run = Run.load(name)
         if run:
             run.destroy()
-            say(f"node {name} is gone")
-        return run is not None
+    say(f"{name} is gone")
+    return True
 
 
 def running(name):
@@ -169,7 +172,7 @@ def command(run, line):
 
 
 def _locked(name):
-    return locked(cache_dir() / "locks" / name, f"another command works on node {name}; waiting")
+    return locked(cache_dir() / "locks" / name, f"another command works on {name}; waiting")
 
 
 def _control_address(run):
@@ -277,7 +280,7 @@ class _Node:
             os.close(fd)
 
     def _make_links(self):
-        for arguments in (f"link set lo up", f"link add {BRIDGE} type bridge",
+        for arguments in ("link set lo up", f"link add {BRIDGE} type bridge",
                           f"address add {NODE_ADDRESS}/{POD_RANGE.split('/')[1]} dev {BRIDGE}",
                           f"address add {SERVICE_ADDRESS}/32 dev {BRIDGE}",
                           f"link set {BRIDGE} up"):

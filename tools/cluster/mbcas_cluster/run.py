@@ -51,9 +51,11 @@ class Run:
     def create(run_id, kind, owner):
         """Registers a run before anything of it exists. While the owner lives, no one cleans it up."""
         run = Run(cache_dir() / "run" / run_id)
-        run.dir.parent.mkdir(parents=True, exist_ok=True)
-        run.dir.mkdir(mode=0o700)
-        run.save(id=run_id, kind=kind, owner=owner, created=time.time())
+        unborn = Run(run.dir.with_name(f".{run_id}-{os.getpid()}"))
+        unborn.dir.mkdir(mode=0o700, parents=True)
+        unborn.save(id=run_id, kind=kind, owner=owner, created=time.time())
+        unborn.dir.rename(run.dir)  # with its state or not at all: others may be looking
+        run.state = unborn.state
         shutil.rmtree(run.log_dir, ignore_errors=True)
         run.log_dir.mkdir(parents=True)
         _prune_logs()
@@ -73,7 +75,7 @@ class Run:
     @staticmethod
     def all():
         root = cache_dir() / "run"
-        names = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
+        names = sorted(path.name for path in root.glob("[!.]*"))
         return [run for run in map(Run.load, names) if run]
 
     def save(self, **changes):
@@ -175,10 +177,10 @@ class Component:
         wait_until(lambda: not self.is_running() or is_ready(), timeout)
         if not self.is_running():
             raise ClusterError(f"{self.name} exited with code {self._process.returncode}; "
-                               f"its log ends:\n{self.log_tail()}")
+                               f"{self._run.log(self.name)} ends:\n{self.log_tail()}")
         if not is_ready():
             raise ClusterError(f"{self.name} was not ready after {timeout} s; "
-                               f"its log ends:\n{self.log_tail()}")
+                               f"{self._run.log(self.name)} ends:\n{self.log_tail()}")
 
 
 def _kill(pid):
