@@ -56,6 +56,10 @@ bool eventually(const std::function<bool()>& condition) {
   return false;
 }
 
+bool eventuallyEnds(pid_t pid) {
+  return eventually([pid] { return !isRunning(pid); });
+}
+
 class ControlPlaneTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -180,7 +184,7 @@ TEST_F(ControlPlaneTest, LeavesNothingWhenTheTestIsKilled) {
   kill(victim, SIGKILL);
   waitpid(victim, nullptr, 0);
   ASSERT_EQ(fields, 4) << "the control plane did not start";
-  for (const int pid : pids) EXPECT_TRUE(eventually([&] { return !isRunning(pid); })) << pid;
+  for (const int pid : pids) EXPECT_TRUE(eventuallyEnds(pid)) << pid;
   EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(dir); })) << dir;
 }
 
@@ -189,11 +193,11 @@ TEST_F(ControlPlaneTest, DownRemovesWhatAKilledSupervisorHasLeft) {
   ASSERT_TRUE(plane) << plane.error();
   kill((*plane)->supervisor(), SIGKILL);
   for (const auto& [name, pid] : (*plane)->pids()) {
-    EXPECT_TRUE(eventually([&] { return !isRunning(pid); })) << name;
+    EXPECT_TRUE(eventuallyEnds(pid)) << name;
   }
   EXPECT_TRUE(std::filesystem::exists((*plane)->dir()));
   EXPECT_FALSE((*plane)->compact()) << "no one is there to answer";
-  const Outcome down = run(clusterTool() + " down --name " + (*plane)->id());
+  const Outcome down = run(std::string(kClusterTool) + " down --name " + (*plane)->id());
   EXPECT_EQ(down.status, 0) << down.output;
   EXPECT_FALSE(std::filesystem::exists((*plane)->dir()));
 }

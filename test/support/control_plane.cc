@@ -10,12 +10,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
-
-extern char** environ;
 
 namespace mbcas::test {
 namespace {
@@ -28,12 +25,13 @@ constexpr std::chrono::seconds kAnswerTimeout{180};
 constexpr std::chrono::seconds kExitTimeout{30};
 
 std::unexpected<std::string> systemError(const std::string& what) {
-  return std::unexpected(what + ": " + std::strerror(errno));
+  return std::unexpected(what + ": " + std::generic_category().message(errno));
 }
 
 // Starts a program whose standard input and output are `channel`, if there is one.
 std::expected<pid_t, std::string> spawn(const std::vector<std::string>& command, int channel) {
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
@@ -45,7 +43,7 @@ std::expected<pid_t, std::string> spawn(const std::vector<std::string>& command,
   pid_t pid = 0;
   const int code = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) return std::unexpected(command[0] + ": " + std::strerror(code));
+  if (code != 0) return std::unexpected(command[0] + ": " + std::generic_category().message(code));
   return pid;
 }
 
@@ -60,13 +58,8 @@ bool exitsWithin(pid_t pid, milliseconds limit) {
 
 }  // namespace
 
-std::string clusterTool() {
-  const char* root = std::getenv("MBCAS_SOURCE_DIR");
-  return std::string(root == nullptr ? "." : root) + "/tools/cluster/cluster";
-}
-
 std::optional<std::string> ControlPlane::skipReason() {
-  const auto check = spawn({clusterTool(), "build", "control-plane", "--check"}, -1);
+  const auto check = spawn({kClusterTool, "build", "control-plane", "--check"}, -1);
   if (!check) return check.error();
   int status = 0;
   while (waitpid(*check, &status, 0) < 0 && errno == EINTR) {
@@ -81,7 +74,7 @@ std::expected<std::unique_ptr<ControlPlane>, std::string> ControlPlane::start() 
 
 std::expected<std::unique_ptr<ControlPlane>, std::string> ControlPlane::start(
     const Options& options) {
-  std::vector<std::string> command{clusterTool(), "control-plane", "--json"};
+  std::vector<std::string> command{kClusterTool, "control-plane", "--json"};
   for (const auto& user : options.users) command.push_back("--user=" + user);
   for (const auto& arg : options.apiserverArgs) command.push_back("--apiserver-arg=" + arg);
   for (const auto& arg : options.etcdArgs) command.push_back("--etcd-arg=" + arg);

@@ -83,7 +83,7 @@ class ControlPlane {
   Facts facts_;
 };
 
-// The command line tool that starts all of this, below $MBCAS_SOURCE_DIR or the working directory.
-std::string clusterTool();
+// The command line tool that starts all of this; tests run in the root of the source tree.
+inline constexpr const char* kClusterTool = "tools/cluster/cluster";
 
 }  // namespace mbcas::test

@@ -15,9 +15,11 @@ async def _serve(listener, host, port):
         except OSError:
             writer.close()
             return
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
-        for stream in (writer, far_writer):
-            stream.close()
+        try:
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        finally:
+            writer.close()
+            far_writer.close()
 
     server = await asyncio.start_server(connect, sock=listener)
     await server.serve_forever()
