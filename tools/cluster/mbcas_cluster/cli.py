@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -205,7 +206,7 @@ def _do(args):
     answer = node.command(node.running(args.name), " ".join(args.words))
     if not answer.pop("ok", False):
         raise ClusterError(answer.get("error", "the node does not answer"))
-    print(answer)
+    print(json.dumps(answer))
 
 
 def _load_image(args):

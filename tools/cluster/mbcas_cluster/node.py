@@ -48,11 +48,16 @@ def why_impossible():
     if os.geteuid() != 0:
         return "needs root"
     for command, package in (("containerd", "containerd"), ("runc", "runc"), ("ip", "iproute2"),
-                             ("nsenter", "util-linux"), ("openssl", "openssl"), ("gcc", "gcc")):
+                             ("openssl", "openssl"), ("gcc", "gcc")):
         if not shutil.which(command):
             return f"needs {package}"
     if not _cni_plugins():
         return "needs containernetworking-plugins"
+    if not any(os.access(path, os.W_OK) for path, _ in cgroups.hierarchies()):
+        return "needs a cgroup file system that may be written to"
+    probe = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
+    if subprocess.run(probe, capture_output=True).returncode != 0:
+        return "needs the right to make namespaces (CAP_SYS_ADMIN)"
     return None
 
 
