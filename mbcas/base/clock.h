@@ -52,7 +52,7 @@ class SimulatedClock final : public Clock {
   void setWall(WallTime wall) { wall_ = wall; }
 
  private:
-  MonotonicTime monotonic_{};
+  MonotonicTime monotonic_;
   WallTime wall_;
 };
 

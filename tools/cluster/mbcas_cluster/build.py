@@ -107,7 +107,7 @@ def _go(go, args, directory):
 
 
 def _go_with_retry(go, args, directory):
-    """A module proxy may answer 429 or fail for a while: try again, each time after twice the wait."""
+    """A module proxy may answer 429 or fail for a while: try again, waiting twice as long."""
     delay = FIRST_DELAY_S
     for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         result = _go(go, args, directory)
@@ -152,7 +152,7 @@ def _check_go_version(go, module):
 
 
 def _generate_module(go, directory, version):
-    """Kubernetes' own go.mod replaces its staging modules by folders; here by published versions."""
+    """Where Kubernetes' own go.mod names folders (staging), this one names published versions."""
     say(f"generating a Go module for Kubernetes {version}")
     info = json.loads(_go_with_retry(
         go, ["mod", "download", "-json", f"k8s.io/kubernetes@v{version}"], directory))

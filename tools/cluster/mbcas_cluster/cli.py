@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import build, control_plane, node
+from . import build, control_plane, node, node_init, supervisor
 from .common import ClusterError, cache_dir, say, tail
 from .run import Run, identity, is_alive
 
@@ -41,7 +41,7 @@ def main():
 
 
 def _split(words):
-    """What follows `kubectl` and `exec`, and their --name, is not for this program to understand."""
+    """What follows `kubectl` and `exec`, after their --name, is not for this program."""
     if words[:1] not in (["kubectl"], ["exec"]):
         return words, []
     own = 1
@@ -115,7 +115,7 @@ def _parser():
     added = commands.add_parser("node-init")  # what `up` starts; not listed
     added.add_argument("id")
     added.add_argument("report_fd", type=int)
-    added.set_defaults(function=lambda args: node.init(args.id, args.report_fd))
+    added.set_defaults(function=lambda args: node_init.init(args.id, args.report_fd))
     return parser
 
 
@@ -141,7 +141,7 @@ def _build(args):
 
 
 def _control_plane(args):
-    control_plane.supervise(_options(args, args.service_accounts), args.json, args.keep)
+    supervisor.supervise(_options(args, args.service_accounts), args.json, args.keep)
 
 
 def _up(args):

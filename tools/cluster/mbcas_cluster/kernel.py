@@ -32,10 +32,11 @@ def setns(fd, flags):
 
 
 def mount(source, target, kind=None, flags=0, options=None):
-    encoded = [None if text is None else str(text).encode() for text in (source, target, kind, options)]
-    source, target, kind, options = encoded
-    _check(_libc.mount(source, target, kind, ctypes.c_ulong(flags), options),
-           f"mount on {target.decode()}")
+    def encoded(text):
+        return None if text is None else str(text).encode()
+
+    _check(_libc.mount(encoded(source), encoded(target), encoded(kind), ctypes.c_ulong(flags),
+                       encoded(options)), f"mount on {target}")
 
 
 def die_with_parent():

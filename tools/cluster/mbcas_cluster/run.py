@@ -1,4 +1,4 @@
-"""Runs (one control plane or one node each), their registry, and how what is left of one is removed.
+"""Runs (one control plane or one node each), their registry, and how to remove all of one.
 
 A run is a directory <cache>/run/<id> with state.json and all its data. Each process started for a
 run carries the directory's path in its environment, so that what belongs to a run can be found and
@@ -22,7 +22,7 @@ KEPT_LOG_DIRS = 20
 
 
 def start_time(pid):
-    """When the process started, in clock ticks since boot: with it a pid is unique. None: no such."""
+    """In clock ticks since boot; a pid with it is unique. None when there is no such process."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -49,7 +49,7 @@ class Run:
 
     @staticmethod
     def create(run_id, kind, owner):
-        """Registers a run before anything of it exists. While the owner lives, no one cleans it up."""
+        """Registers a run before anything of it exists. While its owner lives, others spare it."""
         run = Run(cache_dir() / "run" / run_id)
         unborn = Run(run.dir.with_name(f".{run_id}-{os.getpid()}"))
         unborn.dir.mkdir(mode=0o700, parents=True)

@@ -1,0 +1,80 @@
+# The front door. Everything here is thin: CMake presets build, scripts/ does the rest.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+
+# What is expensive to make is kept outside the work tree: Kubernetes, Go, lint results.
+export MBCAS_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mbcas
+# Where setup puts a Go toolchain if the system has none that is recent enough.
+export PATH := $(PATH):$(MBCAS_CACHE)/go/bin
+
+.PHONY: help
+help: ## Show this list
+	@echo "MBCAS: market-based CPU allocation. On a fresh Debian 12, try: make demo"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what is missing (packages by name, Go if too old)
+	@scripts/setup
+
+.PHONY: build
+build: setup ## Build the release binaries into build/bin
+	@scripts/build release
+
+.PHONY: demo
+demo: build ## See it work: the market on a sample of six pods
+	@build/bin/mbcas solve docs/samples/market.json -o table
+
+.PHONY: test
+test: setup ## Everything: lint, unit, sanitizers, fuzz, real kernel, real apiserver, real node
+	@scripts/test
+
+.PHONY: soak
+soak: setup ## The same suites with larger numbers; takes long
+	@MBCAS_SOAK=1 scripts/test
+
+.PHONY: unit
+unit: build ## Unit and property tests only; seconds
+	@ctest --test-dir build/release -L unit --output-on-failure -j $(JOBS)
+
+.PHONY: bench
+bench: build ## Run the benchmarks; they print ratios
+	@scripts/bench
+
+.PHONY: fuzz
+fuzz: setup ## Fuzz every parser, SECONDS_EACH=60 by default
+	@scripts/build fuzz
+	@scripts/fuzz build/fuzz $(or $(SECONDS_EACH),60)
+
+.PHONY: lint
+lint: setup ## Check format, layers, scripts and clang-tidy
+	@scripts/lint
+
+.PHONY: format
+format: setup ## Format the C++ sources
+	@scripts/sources cc h | xargs -r clang-format-19 -i
+
+.PHONY: coverage
+coverage: setup ## Line coverage of the unit tests
+	@scripts/coverage
+
+.PHONY: goldens
+goldens: setup ## Make the golden files anew that another implementation makes
+	cd tools/quantity-oracle && go run . > ../../test/golden/quantity.tsv
+
+.PHONY: cluster
+cluster: setup ## Start a real Kubernetes node here; prints the KUBECONFIG line
+	@tools/cluster/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## Stop it and everything that a dead test left behind
+	@tools/cluster/cluster down --all
+
+.PHONY: hooks
+hooks: ## Check format and lint before every commit in this clone
+	git config core.hooksPath scripts/hooks
+
+.PHONY: clean
+clean: ## Remove the build trees (the cache stays)
+	rm -rf build
