@@ -41,11 +41,14 @@ class Level {
     const int sign = compareDoubles(bid * guess_, static_cast<double>(room));
     return sign != 0 ? sign : compareExactly(bid, room);
   }
-  // The same, given room / bid rounded to a double.
-  int compare(double breakpoint, const Buyer& buyer, std::int64_t room) const {
-    const int sign = compareDoubles(guess_, breakpoint);
-    return sign != 0 ? sign : compareExactly(buyer.bid, room);
+  int compareExactly(double bid, std::int64_t room) const {
+    return signOf(
+        Wide(unit_.count<Wide>(bid) * amount_ - bids_ * static_cast<std::uint64_t>(room)));
   }
+  // A breakpoint room / bid, rounded to a double, below the one is below t for sure, and above the
+  // other above it.
+  double surelyBelow() const { return guess_ * (1 - kDoubt); }
+  double surelyAbove() const { return guess_ * (1 + kDoubt); }
   // The sign of slope * t - rest.
   int compareDemand(const Wide& slope, std::int64_t rest) const {
     if (rest < 0) return 1;
@@ -57,13 +60,9 @@ class Level {
   }
 
  private:
+  static constexpr double kDoubt = 0x1p-46;
   static int compareDoubles(double a, double b) {
-    const double slack = b * 0x1p-46;
-    return a < b - slack ? -1 : a > b + slack ? 1 : 0;
-  }
-  int compareExactly(double bid, std::int64_t room) const {
-    return signOf(
-        Wide(unit_.count<Wide>(bid) * amount_ - bids_ * static_cast<std::uint64_t>(room)));
+    return a < b * (1 - kDoubt) ? -1 : a > b * (1 + kDoubt) ? 1 : 0;
   }
   template <class Difference>
   static int signOf(const Difference& difference) {
@@ -98,17 +97,18 @@ Level<Wide> findLevel(std::span<const Buyer> buyers, std::int64_t spare, BidUnit
                       std::vector<Breakpoint>& breakpoints) {
   constexpr int kGuessesBeforeMedians = 12;
 
-  breakpoints.clear();
+  breakpoints.resize(2 * buyers.size());
+  Breakpoint* next = breakpoints.data();
   Wide slope{0};  // of the demand, as far as it is not settled that a breakpoint lies below t
   for (std::uint32_t i = 0; i < buyers.size(); ++i) {
     const Buyer& buyer = buyers[i];
     if (buyer.least == buyer.most) continue;
-    const Wide bid = unit.count<Wide>(buyer.bid);
-    breakpoints.push_back({static_cast<double>(buyer.most) / buyer.bid, i, false});
-    slope += bid;
+    *next++ = {static_cast<double>(buyer.most) / buyer.bid, i, false};
     if (buyer.least > 0) {
-      breakpoints.push_back({static_cast<double>(buyer.least) / buyer.bid, i, true});
-      slope -= bid;
+      // Neither plus nor minus: on its min until the first breakpoint, and so flat.
+      *next++ = {static_cast<double>(buyer.least) / buyer.bid, i, true};
+    } else {
+      slope += unit.count<Wide>(buyer.bid);
     }
   }
   std::int64_t rest = spare;  // what the part of the demand that still grows has to use up
@@ -128,31 +128,36 @@ Level<Wide> findLevel(std::span<const Buyer> buyers, std::int64_t spare, BidUnit
     }
   };
 
-  auto first = breakpoints.begin();
-  auto last = breakpoints.end();
+  const bool has_floors =
+      std::any_of(buyers.begin(), buyers.end(), [](const Buyer& buyer) { return buyer.least > 0; });
+  Breakpoint* first = breakpoints.data();
+  Breakpoint* last = next;
   for (int round = 0; first != last; ++round) {
     Wide bids = slope;
     std::int64_t amount = rest;
     if (round >= kGuessesBeforeMedians && round % 2 == 0) {
-      const auto median = first + (last - first) / 2;
+      Breakpoint* const median = first + (last - first) / 2;
       std::nth_element(first, median, last,
                        [](const auto& a, const auto& b) { return a.at < b.at; });
       bids = unit.count<Wide>(buyers[median->buyer].bid);
       amount = room(*median);
-    } else {
-      for (auto point = first; point != last; ++point) {
+    } else if (has_floors) {
+      for (const Breakpoint* point = first; point != last; ++point) {
         if (point->is_floor) passed(*point, bids, amount);
       }
     }
     const Level<Wide> level(amount, bids, unit);
 
     // [first, ahead) lie above the level, [ahead, behind) on it, [behind, last) below.
+    const double below = level.surelyBelow();
+    const double above = level.surelyAbove();
     Wide slope_here = slope;
     std::int64_t rest_here = rest;
-    auto ahead = first;
-    auto behind = last;
-    for (auto point = first; point != behind;) {
-      const int sign = level.compare(point->at, buyers[point->buyer], room(*point));
+    Breakpoint* ahead = first;
+    Breakpoint* behind = last;
+    for (Breakpoint* point = first; point != behind;) {
+      int sign = point->at > above ? -1 : point->at < below ? 1 : 0;
+      if (sign == 0) sign = level.compareExactly(buyers[point->buyer].bid, room(*point));
       if (sign < 0) {
         if (ahead != point) std::swap(*ahead, *point);
         ++ahead;

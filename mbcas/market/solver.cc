@@ -96,21 +96,23 @@ struct Solver::Workspace {
   // Pods that compete on the same terms: those that bid, those with a weight only, the others. Each
   // tier gets its mins first and then what the tiers before it cannot use.
   struct Tier {
-    std::vector<Buyer> buyers;
+    std::vector<Buyer> all;  // the first `count` are meant
+    std::size_t count = 0;
     std::int64_t min_sum = 0;
     std::int64_t max_sum = 0;
     double smallest_bid = kLargestBid;
     double largest_bid = 0;
 
-    void clear() {
-      buyers.clear();
-      *this = {.buyers = std::move(buyers)};
+    void reset(std::size_t pods) {
+      all.resize(std::max(all.size(), pods));
+      *this = {.all = std::move(all)};
     }
+    std::span<const Buyer> buyers() const { return {all.data(), count}; }
     void add(double bid, Objective objective, const Pod& pod, std::uint32_t index) {
       const std::int64_t min = pod.min.count();
       const std::int64_t max = effectiveMax(pod);
       const std::int64_t base = objective == Objective::kBargaining ? min : 0;
-      buyers.push_back({bid, base, min - base, max - base, index});
+      all[count++] = {bid, base, min - base, max - base, index};
       min_sum += min;
       max_sum += max;
       smallest_bid = std::min(smallest_bid, bid);
@@ -120,14 +122,14 @@ struct Solver::Workspace {
 
   std::array<Tier, 3> tiers;
   std::vector<Breakpoint> breakpoints;
-  std::vector<Part<U128>> parts;
+  std::vector<Part<U128>> narrow_parts;
   std::vector<Part<U256>> wide_parts;
-  std::vector<std::uint32_t> contested;
+  std::vector<Contender> contenders;
 
   template <class Wide>
   std::vector<Part<Wide>>& partsOf() {
     if constexpr (sizeof(Wide) == sizeof(U128)) {
-      return parts;
+      return narrow_parts;
     } else {
       return wide_parts;
     }
@@ -142,11 +144,10 @@ struct Solver::Workspace {
   double shareTier(const Problem& problem, const Tier& tier, BidUnit unit, Basis basis,
                    std::int64_t capacity, Clearing& clearing);
   template <class Wide>
-  void divide(const Problem& problem, const Wide& total, std::int64_t amount) {
-    apportion(partsOf<Wide>(), total, amount, contested, [&](std::uint32_t a, std::uint32_t b) {
-      const int order = problem.pods[a].id.compare(problem.pods[b].id);
-      return order != 0 ? order < 0 : a < b;
-    });
+  void divide(const Problem& problem, std::span<Part<Wide>> among, const Wide& total,
+              std::int64_t amount) {
+    apportion(among, total, amount, contenders,
+              [&](std::uint32_t pod) -> std::string_view { return problem.pods[pod].id; });
   }
 };
 
@@ -154,14 +155,15 @@ template <class Wide>
 double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, BidUnit unit,
                                     Basis basis, std::int64_t capacity, Clearing& clearing) {
   const Level<Wide> level =
-      findLevel<Wide>(tier.buyers, capacity - tier.min_sum, unit, breakpoints);
+      findLevel<Wide>(tier.buyers(), capacity - tier.min_sum, unit, breakpoints);
 
-  std::vector<Part<Wide>>& between = partsOf<Wide>();
-  between.clear();
+  std::vector<Part<Wide>>& parts = partsOf<Wide>();
+  parts.resize(std::max(parts.size(), tier.count));
+  Part<Wide>* between_end = parts.data();
   Wide bids{0};
   std::int64_t amount = capacity;
   double price_to_leave_min = 0;
-  for (const Buyer& buyer : tier.buyers) {
+  for (const Buyer& buyer : tier.buyers()) {
     Award& award = clearing.pods[buyer.pod];
     if (level.compare(buyer.bid, buyer.most) >= 0 || buyer.least == buyer.most) {
       award = {Millicores(buyer.max()), Bound::kMax, basis};
@@ -176,13 +178,14 @@ double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, Bi
       amount -= buyer.base;
       const Wide bid = unit.count<Wide>(buyer.bid);
       bids += bid;
-      between.push_back({bid, 0, buyer.pod});
+      *between_end++ = {bid, 0, buyer.pod};
     }
   }
   // Everybody at a bound: the next millicore would go to the first to leave its min.
+  const std::span between(parts.data(), between_end);
   if (between.empty()) return price_to_leave_min;
 
-  divide(problem, bids, amount);
+  divide(problem, between, bids, amount);
   for (const Part<Wide>& part : between) clearing.pods[part.pod].cpu += Millicores(part.cpu);
   return toDouble(bids) * unit.value() / static_cast<double>(amount);
 }
@@ -191,7 +194,7 @@ double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, Ba
                                     std::int64_t capacity, Clearing& clearing) {
   const BidUnit unit(tier.smallest_bid);
   constexpr int kSpareBits = 2;
-  return unit.bitsOfSum(tier.largest_bid, tier.buyers.size()) + kSpareBits <= 128
+  return unit.bitsOfSum(tier.largest_bid, tier.count) + kSpareBits <= 128
              ? shareTier<U128>(problem, tier, unit, basis, capacity, clearing)
              : shareTier<U256>(problem, tier, unit, basis, capacity, clearing);
 }
@@ -205,13 +208,14 @@ void Solver::Workspace::shareOverload(const Problem& problem, std::int64_t min_s
   const std::int64_t amount = honoured ? capacity - guarantee_sum : capacity;
   const std::int64_t total = honoured ? min_sum - guarantee_sum : guarantee_sum;
 
-  parts.clear();
+  narrow_parts.resize(std::max(narrow_parts.size(), problem.pods.size()));
+  const std::span parts(narrow_parts.data(), problem.pods.size());
   for (std::uint32_t i = 0; i < problem.pods.size(); ++i) {
     const std::int64_t guarantee = problem.pods[i].guarantee.count();
     const std::int64_t weight = honoured ? problem.pods[i].min.count() - guarantee : guarantee;
-    parts.push_back({static_cast<U128>(weight), 0, i});
+    parts[i] = {static_cast<U128>(weight), 0, i};
   }
-  divide<U128>(problem, static_cast<U128>(total), amount);
+  divide(problem, parts, static_cast<U128>(total), amount);
   for (const Part<U128>& part : parts) {
     const Millicores base = honoured ? problem.pods[part.pod].guarantee : Millicores(0);
     clearing.pods[part.pod] = {base + Millicores(part.cpu), Bound::kMin,
@@ -224,7 +228,7 @@ void Solver::Workspace::shareOverload(const Problem& problem, std::int64_t min_s
 }
 
 void Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
-  for (Tier& tier : tiers) tier.clear();
+  for (Tier& tier : tiers) tier.reset(problem.pods.size());
   std::int64_t min_sum = 0;
   for (std::uint32_t i = 0; i < problem.pods.size(); ++i) {
     const Pod& pod = problem.pods[i];
@@ -256,7 +260,7 @@ void Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
       }
       spare = 0;
     } else {
-      for (const Buyer& buyer : tier.buyers) {
+      for (const Buyer& buyer : tier.buyers()) {
         clearing.pods[buyer.pod] = {Millicores(buyer.max()), Bound::kMax, kBases[i]};
       }
       spare -= wanted;
