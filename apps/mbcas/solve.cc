@@ -154,8 +154,11 @@ int solveOne(Input& input, bool as_table) {
     complain(clearing.error().message());
     return kUsage;
   }
-  fmt::print("{}\n",
-             as_table ? table(*problem, *clearing, colourful()) : toJson(*problem, *clearing));
+  if (as_table) {
+    fmt::print("{}", table(*problem, *clearing, colourful()));
+  } else {
+    fmt::print("{}\n", toJson(*problem, *clearing));
+  }
   return kDone;
 }
 

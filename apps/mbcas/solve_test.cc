@@ -102,7 +102,8 @@ TEST(Solve, EveryGoldenCase) {
   for (const auto& entry : std::filesystem::directory_iterator("test/golden/market")) {
     if (entry.path().extension() != ".json") continue;
     SCOPED_TRACE(entry.path());
-    for (const auto& golden : nlohmann::json::parse(contents(entry.path())).at("cases")) {
+    const nlohmann::json file = nlohmann::json::parse(contents(entry.path()));
+    for (const auto& golden : file.at("cases")) {
       SCOPED_TRACE(golden.at("name"));
       const Outcome outcome = solve({"-"}, golden.at("input").dump());
       EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -148,12 +149,12 @@ TEST(Solve, Lines) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err,
             "mbcas solve: line 3: pods: is missing\n"
-            "mbcas solve: line 4: not JSON at byte 2, near \"no\"\n");
+            "mbcas solve: line 4: not JSON at byte 2, near `no`\n");
   EXPECT_EQ(
       outcome.out,
       "{\"mode\":\"uncongested\",\"price\":0,\"allocated\":0,\"unallocated\":5,\"pods\":[]}\n"
       "{\"error\":\"pods: is missing\"}\n"
-      "{\"error\":\"not JSON at byte 2, near \\\"no\\\"\"}\n"
+      "{\"error\":\"not JSON at byte 2, near `no`\"}\n"
       "{\"mode\":\"uncongested\",\"price\":0,\"allocated\":7,\"unallocated\":0,\"pods\":[{\"id\":"
       "\"a\",\"cpu\":7,\"bound\":\"max\"}]}\n");
 }

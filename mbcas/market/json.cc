@@ -143,7 +143,7 @@ class Reader {
     if (exception.id == kNumberOverflow) {
       return fail(fmt::format("{} is out of range", quoted(token)));
     }
-    return fail(fmt::format("not JSON at byte {}, near \"{}\"", position, quoted(token)));
+    return fail(fmt::format("not JSON at byte {}, near `{}`", position, quoted(token)));
   }
   // NOLINTEND(readability-identifier-naming)
 
