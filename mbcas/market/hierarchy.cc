@@ -81,19 +81,38 @@ class Clearer {
   // Clears one market among some of the pods, within their ceilings, into clearing_.
   Result<void> solve(Millicores capacity, const std::vector<std::size_t>& members,
                      ClusterClearing::Market& market) {
+    Millicores mins;
+    Millicores guarantees;
+    for (const std::size_t member : members) {
+      const Pod& pod = cluster_.pods[member].pod;
+      mins += std::min(pod.min, ceilings_[member]);
+      guarantees += std::min(pod.guarantee, ceilings_[member]);
+    }
+    const bool overloaded = mins > capacity;
     problem_.capacity = capacity;
-    problem_.objective = cluster_.objective;
+    problem_.objective = overloaded ? Objective::kBargaining : cluster_.objective;
     problem_.pods.clear();
     for (const std::size_t member : members) {
       Pod pod = cluster_.pods[member].pod;
-      // A ceiling may be below the min, where a market was overloaded.
-      pod.max = ceilings_[member];
+      if (overloaded) {
+        // base + s * (top - base) for all is a market too, and one in which ceilings have their
+        // usual effect: what a pod cannot take goes to the others.
+        const bool honoured = guarantees <= capacity;
+        const Millicores base = honoured ? pod.guarantee : Millicores(0);
+        const Millicores top = honoured ? pod.min : pod.guarantee;
+        pod.bid = static_cast<double>((top - base).count());
+        pod.min = base;
+        pod.max = top;
+      }
+      pod.max = std::min(pod.max, ceilings_[member]);
       pod.min = std::min(pod.min, pod.max);
-      pod.guarantee = std::min(pod.guarantee, pod.min);
+      pod.guarantee = Millicores(0);
       problem_.pods.push_back(std::move(pod));
     }
     if (Result<void> ok = solver_.solve(problem_, clearing_); !ok) return ok;
-    market = {clearing_.mode, clearing_.price, clearing_.allocated};
+    market.allocated = clearing_.allocated;
+    market.mode = overloaded ? Mode::kOverloaded : clearing_.mode;
+    market.price = overloaded ? std::nullopt : clearing_.price;
     return {};
   }
 

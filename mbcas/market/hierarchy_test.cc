@@ -72,6 +72,20 @@ TEST(Hierarchy, OverloadedQuotaGoesBelowTheMin) {
   EXPECT_EQ(clearing.quotas[0].mode, Mode::kOverloaded);
 }
 
+// Three mins of 600m on a node of 1000m give 333m each. One of them may have 300m of its quota, and
+// has them: the rest, not all three, shares what there is.
+TEST(Hierarchy, OverloadedNodeWithAQuota) {
+  const Millicores min(600);
+  const Cluster cluster{.nodes = {kThousand},
+                        .quotas = {Millicores(300)},
+                        .pods = {{{.id = "a", .min = min}, 0, 0},
+                                 {{.id = "b", .min = min}, 0, {}},
+                                 {{.id = "c", .min = min}, 0, {}}}};
+  const ClusterClearing clearing = clear(cluster).value();
+  EXPECT_EQ(cpus(clearing), (std::vector<std::int64_t>{300, 350, 350}));
+  EXPECT_EQ(clearing.nodes[0].mode, Mode::kOverloaded);
+}
+
 TEST(Hierarchy, RefusesPlacesThatDoNotExist) {
   Cluster cluster{.nodes = {kThousand}, .pods = {{{.id = "a"}, 1, {}}}};
   EXPECT_EQ(clear(cluster).error().message(), "pods[0].node: there is no node 1");
