@@ -19,6 +19,7 @@ struct Part {
   Wide weight;       // in; afterwards the remainder of weight * amount / sum of weights
   std::int64_t cpu;  // out
   std::uint32_t pod;
+  std::uint32_t leading = 0;  // the leading digits of the remainder
 };
 
 // A part whose remainder is among those that the last winners come from.
@@ -68,7 +69,6 @@ void apportion(std::span<Part<Wide>> parts, const Wide& total, std::int64_t amou
   constexpr int kMostDigits = 12;
   const int digits = std::min(66 - std::countl_zero(std::uint64_t{parts.size()}), kMostDigits);
   const int shift = std::max(bitWidth(total) - digits, 0);
-  const auto leading = [&](const Part<Wide>& part) { return lowWord(part.weight >> shift); };
   std::uint32_t histogram[1 << kMostDigits];
   std::fill_n(histogram, 1 << digits, 0u);
 
@@ -89,16 +89,17 @@ void apportion(std::span<Part<Wide>> parts, const Wide& total, std::int64_t amou
     part.cpu = quotient;
     part.weight = remainder;
     left -= quotient;
-    ++histogram[leading(part)];
+    part.leading = static_cast<std::uint32_t>(lowWord(remainder >> shift));
+    ++histogram[part.leading];
   }
   if (left == 0) return;
 
-  std::uint64_t cut = (std::uint64_t{1} << digits) - 1;
+  std::uint32_t cut = (1u << digits) - 1;
   while (left > histogram[cut]) left -= histogram[cut--];
   contenders.clear();
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
-    const std::uint64_t mine = leading(parts[i]);
-    parts[i].cpu += mine > cut ? 1 : 0;  // a coin toss, so not a branch
+    const std::uint32_t mine = parts[i].leading;
+    parts[i].cpu += (cut - mine) >> 31;  // 1 if mine > cut: a coin toss that no branch predicts
     if (mine == cut) contenders.push_back({0, i});
   }
 

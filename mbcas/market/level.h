@@ -39,7 +39,9 @@ class Level {
   // below 2^-50, and where they differ by less than 2^-45 the true difference fits a Wide.
   int compare(double bid, std::int64_t room) const {
     const int sign = compareDoubles(bid * guess_, static_cast<double>(room));
-    return sign != 0 ? sign : compareExactly(bid, room);
+    if (sign != 0) [[likely]]
+      return sign;
+    return compareExactly(bid, room);
   }
   int compareExactly(double bid, std::int64_t room) const {
     return signOf(
@@ -62,7 +64,8 @@ class Level {
  private:
   static constexpr double kDoubt = 0x1p-46;
   static int compareDoubles(double a, double b) {
-    return a < b * (1 - kDoubt) ? -1 : a > b * (1 + kDoubt) ? 1 : 0;
+    // Not by branches, which nothing could predict.
+    return static_cast<int>(a > b * (1 + kDoubt)) - static_cast<int>(a < b * (1 - kDoubt));
   }
   template <class Difference>
   static int signOf(const Difference& difference) {
@@ -99,6 +102,7 @@ Level<Wide> findLevel(std::span<const Buyer> buyers, std::int64_t spare, BidUnit
 
   breakpoints.resize(2 * buyers.size());
   Breakpoint* next = breakpoints.data();
+  bool has_floors = false;
   Wide slope{0};  // of the demand, as far as it is not settled that a breakpoint lies below t
   for (std::uint32_t i = 0; i < buyers.size(); ++i) {
     const Buyer& buyer = buyers[i];
@@ -107,6 +111,7 @@ Level<Wide> findLevel(std::span<const Buyer> buyers, std::int64_t spare, BidUnit
     if (buyer.least > 0) {
       // Neither plus nor minus: on its min until the first breakpoint, and so flat.
       *next++ = {static_cast<double>(buyer.least) / buyer.bid, i, true};
+      has_floors = true;
     } else {
       slope += unit.count<Wide>(buyer.bid);
     }
@@ -128,8 +133,6 @@ Level<Wide> findLevel(std::span<const Buyer> buyers, std::int64_t spare, BidUnit
     }
   };
 
-  const bool has_floors =
-      std::any_of(buyers.begin(), buyers.end(), [](const Buyer& buyer) { return buyer.least > 0; });
   Breakpoint* first = breakpoints.data();
   Breakpoint* last = next;
   for (int round = 0; first != last; ++round) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <span>
 #include <unordered_set>
@@ -25,10 +26,18 @@ std::int64_t effectiveMax(const Pod& pod) {
   return std::min(pod.max.count(), kLargestAmount.count() + 1);
 }
 
+// Non-negative, finite and below the largest, in one comparison: so are the bits of such a double,
+// and of no other but -0, to which 0 is added.
+bool isBid(double bid) {
+  return std::bit_cast<std::uint64_t>(bid + 0.0) < std::bit_cast<std::uint64_t>(kLargestBid);
+}
+
+// Asked of every pod of every problem, and nearly always true.
 bool isWellFormed(const Pod& pod) {
-  return pod.bid >= 0 && pod.bid < kLargestBid && pod.weight >= 0 && pod.weight < kLargestBid &&
-         pod.guarantee.count() >= 0 && pod.guarantee <= pod.min && pod.min <= pod.max &&
-         pod.min <= kLargestAmount;
+  const auto min = static_cast<std::uint64_t>(pod.min.count());
+  const auto guarantee = static_cast<std::uint64_t>(pod.guarantee.count());
+  return isBid(pod.bid) & isBid(pod.weight) & (pod.min <= pod.max) & (guarantee <= min) &
+         (min <= static_cast<std::uint64_t>(kLargestAmount.count()));
 }
 
 Result<void> checkAmount(std::string_view field, Millicores amount) {
@@ -65,14 +74,18 @@ Result<void> checkPod(const Pod& pod) {
   return {};
 }
 
-Result<void> validateExceptIds(const Problem& problem) {
+Result<void> checkSize(const Problem& problem) {
   if (Result<void> ok = checkAmount("capacity", problem.capacity); !ok) return ok;
   if (problem.pods.size() > kMostPods) {
     return failure(fmt::format("pods: {} of them, more than {}", problem.pods.size(), kMostPods));
   }
+  return {};
+}
+
+Result<void> checkPods(const Problem& problem) {
   for (std::size_t i = 0; i < problem.pods.size(); ++i) {
     if (isWellFormed(problem.pods[i])) continue;
-    Result<void> ok = checkPod(problem.pods[i]);
+    const Result<void> ok = checkPod(problem.pods[i]);
     return failure(fmt::format("pods[{}].{}", i, ok.error().message()));
   }
   return {};
@@ -81,7 +94,8 @@ Result<void> validateExceptIds(const Problem& problem) {
 }  // namespace
 
 Result<void> validate(const Problem& problem) {
-  if (Result<void> ok = validateExceptIds(problem); !ok) return ok;
+  if (Result<void> ok = checkSize(problem); !ok) return ok;
+  if (Result<void> ok = checkPods(problem); !ok) return ok;
   std::unordered_set<std::string_view> ids;
   ids.reserve(problem.pods.size());
   for (std::size_t i = 0; i < problem.pods.size(); ++i) {
@@ -135,7 +149,8 @@ struct Solver::Workspace {
     }
   }
 
-  void solve(const Problem& problem, Clearing& clearing);
+  // False if a pod is not well formed.
+  bool solve(const Problem& problem, Clearing& clearing);
   void shareOverload(const Problem& problem, std::int64_t min_sum, Clearing& clearing);
   // Gives a tier that wants more than `capacity` exactly that much, and returns the price.
   double shareTier(const Problem& problem, const Tier& tier, Basis basis, std::int64_t capacity,
@@ -164,21 +179,20 @@ double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, Bi
   std::int64_t amount = capacity;
   double price_to_leave_min = 0;
   for (const Buyer& buyer : tier.buyers()) {
-    Award& award = clearing.pods[buyer.pod];
-    if (level.compare(buyer.bid, buyer.most) >= 0 || buyer.least == buyer.most) {
-      award = {Millicores(buyer.max()), Bound::kMax, basis};
-      amount -= buyer.max();
-    } else if (level.compare(buyer.bid, buyer.least) <= 0) {
-      award = {Millicores(buyer.min()), Bound::kMin, basis};
-      amount -= buyer.min();
+    const bool at_max = (level.compare(buyer.bid, buyer.most) >= 0) | (buyer.least == buyer.most);
+    const bool at_min = !at_max & (level.compare(buyer.bid, buyer.least) <= 0);
+    // Who is at a bound is as good as random: selecting is cheaper than mispredicted branching.
+    const std::int64_t settled = at_max ? buyer.max() : at_min ? buyer.min() : buyer.base;
+    const Bound bound = at_max ? Bound::kMax : at_min ? Bound::kMin : Bound::kNone;
+    clearing.pods[buyer.pod] = {Millicores(settled), bound, basis};
+    amount -= settled;
+    const Wide bid = unit.count<Wide>(buyer.bid);
+    *between_end = {bid, 0, buyer.pod};
+    between_end += bound == Bound::kNone ? 1 : 0;
+    bids += bound == Bound::kNone ? bid : Wide(0);
+    if (at_min) {
       price_to_leave_min =
           std::max(price_to_leave_min, buyer.bid / static_cast<double>(buyer.least));
-    } else {
-      award = {Millicores(buyer.base), Bound::kNone, basis};
-      amount -= buyer.base;
-      const Wide bid = unit.count<Wide>(buyer.bid);
-      bids += bid;
-      *between_end++ = {bid, 0, buyer.pod};
     }
   }
   // Everybody at a bound: the next millicore would go to the first to leave its min.
@@ -227,11 +241,12 @@ void Solver::Workspace::shareOverload(const Problem& problem, std::int64_t min_s
   clearing.allocated = problem.capacity;
 }
 
-void Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
+bool Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
   for (Tier& tier : tiers) tier.reset(problem.pods.size());
   std::int64_t min_sum = 0;
   for (std::uint32_t i = 0; i < problem.pods.size(); ++i) {
     const Pod& pod = problem.pods[i];
+    if (!isWellFormed(pod)) return false;
     min_sum += pod.min.count();
     const double bid = effective(pod.bid);
     const double weight = effective(pod.weight);
@@ -243,7 +258,10 @@ void Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
       tiers[2].add(1, problem.objective, pod, i);
     }
   }
-  if (min_sum > problem.capacity.count()) return shareOverload(problem, min_sum, clearing);
+  if (min_sum > problem.capacity.count()) {
+    shareOverload(problem, min_sum, clearing);
+    return true;
+  }
 
   std::int64_t spare = problem.capacity.count() - min_sum;
   constexpr std::array kBases = {Basis::kBid, Basis::kWeight, Basis::kEqual};
@@ -268,6 +286,7 @@ void Solver::Workspace::solve(const Problem& problem, Clearing& clearing) {
   }
   clearing.unallocated = Millicores(spare);
   clearing.allocated = problem.capacity - clearing.unallocated;
+  return true;
 }
 
 Solver::Solver() : workspace_(std::make_unique<Workspace>()) {}
@@ -276,10 +295,10 @@ Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
 
 Result<void> Solver::solve(const Problem& problem, Clearing& clearing) {
-  if (Result<void> ok = validateExceptIds(problem); !ok) return ok;
+  if (Result<void> ok = checkSize(problem); !ok) return ok;
   clearing.pods.resize(problem.pods.size());
   clearing = {.pods = std::move(clearing.pods)};
-  workspace_->solve(problem, clearing);
+  if (!workspace_->solve(problem, clearing)) return checkPods(problem);
   return {};
 }
 
