@@ -59,7 +59,7 @@ TEST(Differential, LargeProblems) {
 }
 
 TEST(Differential, AHundredThousandPods) {
-  for (const std::uint64_t kind : {0, 1, 2, 3}) {
+  for (std::uint64_t kind = 0; kind < 4; ++kind) {
     reference::ProblemGenerator generate(kind);
     Problem problem = generate.ordinary(100'000);
     for (Pod& pod : problem.pods) {
