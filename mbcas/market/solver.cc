@@ -36,7 +36,7 @@ bool isBid(double bid) {
 bool isWellFormed(const Pod& pod) {
   const auto min = static_cast<std::uint64_t>(pod.min.count());
   const auto guarantee = static_cast<std::uint64_t>(pod.guarantee.count());
-  return isBid(pod.bid) & isBid(pod.weight) & (pod.min <= pod.max) & (guarantee <= min) &
+  return isBid(pod.bid) && isBid(pod.weight) && (pod.min <= pod.max) && (guarantee <= min) &&
          (min <= static_cast<std::uint64_t>(kLargestAmount.count()));
 }
 
