@@ -1,0 +1,229 @@
+// mbcas solve: clear a market given as JSON.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "apps/mbcas/commands.h"
+#include "mbcas/base/json_writer.h"
+#include "mbcas/market/explain.h"
+#include "mbcas/market/json.h"
+#include "mbcas/market/solver.h"
+
+namespace mbcas::cli {
+namespace {
+
+using market::Clearing;
+using market::Problem;
+
+constexpr const char* kFooter = R"(Example:
+  echo '{"capacity":1000,"pods":[{"id":"a","bid":60,"min":100},{"id":"b","bid":40,"min":100}]}' \
+    | mbcas solve
+
+Input:
+  {"capacity":4000,"objective":"bargaining","pods":[
+    {"id":"a","bid":250,"weight":500,"min":500,"max":2000,"guarantee":500}]}
+  Capacity, min, max and guarantee are whole millicores. The objective is bargaining or welfare;
+  weight defaults to 1, bid to the weight, min and guarantee to 0, max to the capacity.
+
+Output:
+  {"mode":"congested","price":0.25,"allocated":4000,"unallocated":0,"pods":[
+    {"id":"a","cpu":1234,"bound":"none"}]}
+  With --jsonl, a line that is not a problem gives {"error":"..."} in its place.
+
+Exit code: 0 solved, 1 a file cannot be read or written, 2 the input or the command is wrong.)";
+
+struct Options {
+  std::string file = "-";
+  std::string format;
+  bool lines = false;
+};
+
+void complain(std::string_view message) {
+  fmt::print(stderr, "mbcas solve: {}\n", message);
+}
+
+// Input from anybody, perhaps without end: no more of it is kept than a problem may be long.
+class Input {
+ public:
+  explicit Input(const std::string& file)
+      : stream_(file == "-" ? stdin : std::fopen(file.c_str(), "re")) {}
+  ~Input() {
+    if (stream_ != nullptr && stream_ != stdin) std::fclose(stream_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  bool failed() const { return stream_ == nullptr || std::ferror(stream_) != 0; }
+
+  // Everything, or one byte more than a problem may have.
+  std::string whole() {
+    std::string text;
+    take(text, [&](char) { return text.size() > market::kLongestJson; });
+    return text;
+  }
+
+  // The next line, or if that is too long, its beginning, one byte more than a problem may have.
+  // False at the end.
+  bool line(std::string& text) {
+    text.clear();
+    bool any = false;
+    take(text, [&](char c) {
+      any = true;
+      if (text.size() > market::kLongestJson + 1) text.pop_back();
+      return c == '\n';
+    });
+    if (text.ends_with('\n')) text.pop_back();
+    return any;
+  }
+
+ private:
+  template <class IsEnough>
+  void take(std::string& text, const IsEnough& is_enough) {
+    for (int c = getc_unlocked(stream_); c != EOF; c = getc_unlocked(stream_)) {
+      text.push_back(static_cast<char>(c));
+      if (is_enough(static_cast<char>(c))) return;
+    }
+  }
+
+  std::FILE* stream_;
+};
+
+bool colourful() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment.
+  const char* const no_color = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+}
+
+// An id is anybody's text; a terminal must not obey it.
+std::string printable(std::string_view id) {
+  constexpr std::size_t kLongest = 40;
+  std::string text(id.substr(0, kLongest));
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return text;
+}
+
+std::string table(const Problem& problem, const Clearing& clearing, bool colours) {
+  const auto coloured = [&](std::string_view text, std::string_view code) {
+    return colours ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  };
+  constexpr std::string_view kGreen = "32", kYellow = "33", kRed = "31", kBold = "1";
+  std::string price = "none";
+  if (clearing.price) {
+    price = std::isinf(*clearing.price) ? "infinite" : fmt::format("{:.6g}", *clearing.price);
+  }
+  std::string out = fmt::format(
+      "{}   price {}   {}m of {}m allocated\n\n",
+      coloured(name(clearing.mode), clearing.mode == market::Mode::kUncongested ? kGreen
+                                    : clearing.mode == market::Mode::kCongested ? kYellow
+                                                                                : kRed),
+      price, clearing.allocated.count(), problem.capacity.count());
+
+  std::size_t width = 3;
+  for (const market::Pod& pod : problem.pods) width = std::max(width, printable(pod.id).size());
+  out += coloured(fmt::format("{:<{}}  {:>10}  {:<5}  {}", "POD", width, "CPU", "BOUND", "WHY"),
+                  kBold);
+  out += '\n';
+  for (std::size_t i = 0; i < problem.pods.size(); ++i) {
+    const market::Award& award = clearing.pods[i];
+    out += fmt::format("{:<{}}  {:>9}m  {:<5}  {}\n", printable(problem.pods[i].id), width,
+                       award.cpu.count(), name(award.bound), explain(problem, clearing, i));
+  }
+  return out;
+}
+
+int solveOne(Input& input, bool as_table) {
+  const Result<Problem> problem = market::parseProblem(input.whole());
+  if (input.failed()) return kFailed;
+  if (!problem) {
+    complain(problem.error().message());
+    return kUsage;
+  }
+  const Result<Clearing> clearing = market::clear(*problem);
+  if (!clearing) {
+    complain(clearing.error().message());
+    return kUsage;
+  }
+  if (as_table) {
+    fmt::print("{}", table(*problem, *clearing, colourful()));
+  } else {
+    fmt::print("{}\n", toJson(*problem, *clearing));
+  }
+  return kDone;
+}
+
+int solveLines(Input& input) {
+  int exit_code = kDone;
+  market::Solver solver;
+  Clearing clearing;
+  std::string line;
+  for (std::size_t number = 1; input.line(line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const Result<Problem> problem = market::parseProblem(line);
+    const Result<void> solved =
+        problem ? solver.solve(*problem, clearing) : failure(problem.error());
+    if (solved) {
+      fmt::print("{}\n", toJson(*problem, clearing));
+      continue;
+    }
+    exit_code = kUsage;
+    complain(fmt::format("line {}: {}", number, solved.error().message()));
+    std::string error;
+    JsonWriter(error).beginObject().key("error").value(solved.error().message()).endObject();
+    fmt::print("{}\n", error);
+  }
+  return exit_code;
+}
+
+int solve(const Options& options) {
+  Input input(options.file);
+  if (input.failed()) {
+    complain(fmt::format("cannot open {}", options.file));
+    return kFailed;
+  }
+  const bool as_table = options.format == "table" ||
+                        (options.format.empty() && !options.lines && isatty(STDOUT_FILENO) != 0);
+  const int exit_code = options.lines ? solveLines(input) : solveOne(input, as_table);
+  if (input.failed()) {
+    complain(fmt::format("cannot read {}", options.file));
+    return kFailed;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    complain("cannot write the answer");
+    return kFailed;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void addSolve(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("solve", "Divide CPU among pods as the market does");
+  command->footer(kFooter);
+  command->add_option("FILE", options->file, "JSON, - for standard input")->capture_default_str();
+  CLI::Option* lines = command->add_flag("--jsonl", options->lines,
+                                         "One problem on each line, one answer on each line");
+  command->add_option("-o,--output", options->format, "json, or table (default on a terminal)")
+      ->check(CLI::IsMember({"json", "table"}));
+  command->callback([options, lines, &exit_code] {
+    if (lines->count() > 0 && options->format == "table") {
+      complain("--jsonl: writes JSON, not a table");
+      exit_code = kUsage;
+      return;
+    }
+    exit_code = solve(*options);
+  });
+}
+
+}  // namespace mbcas::cli
