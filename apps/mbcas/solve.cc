@@ -88,7 +88,7 @@ class Input {
  private:
   template <class IsEnough>
   void take(std::string& text, const IsEnough& is_enough) {
-    for (int c = getc_unlocked(stream_); c != EOF; c = getc_unlocked(stream_)) {
+    for (int c = std::getc(stream_); c != EOF; c = std::getc(stream_)) {
       text.push_back(static_cast<char>(c));
       if (is_enough(static_cast<char>(c))) return;
     }

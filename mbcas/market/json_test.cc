@@ -73,7 +73,8 @@ TEST(MarketJson, BadNumbers) {
   EXPECT_EQ(podError(R"({"id":"b","max":1e30})"), "pods[1].max: 1e+30 is out of range");
   EXPECT_EQ(podError(R"({"id":"b","max":18446744073709551615})"),
             "pods[1].max: 1.8446744073709552e+19 is out of range");
-  EXPECT_EQ(podError(R"({"id":"b","bid":NaN})"), "pods[1].bid: not JSON at byte 53, near `\"bid\":N`");
+  EXPECT_EQ(podError(R"({"id":"b","bid":NaN})"),
+            "pods[1].bid: not JSON at byte 53, near `\"bid\":N`");
   EXPECT_EQ(podError(R"({"id":"b","bid":Infinity})"),
             "pods[1].bid: not JSON at byte 53, near `\"bid\":I`");
   EXPECT_EQ(errorOf(R"({"capacity":-4,"pods":[]})"), "capacity: -4 is negative");
