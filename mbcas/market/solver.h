@@ -19,10 +19,8 @@
 //
 // - Every millicore that somebody can use is given out: the sum is min(capacity, sum of max) unless
 //   the mins alone exceed the capacity.
-// - Pods that bid 0 get their min, and share by weight (the same formula, the weight in place of
-// the
-//   bid) what is left when every bidder has its max. Pods with neither bid nor weight come last and
-//   share equally.
+// - Pods that bid 0 get their min, and share by weight (the same formula with the weight for the
+//   bid) what is left when every bidder has its max. Pods with neither come last and share equally.
 // - When the mins exceed the capacity, the market is overloaded: x_i = guarantee_i + s * (min_i -
 //   guarantee_i) with one s for all; when even the guarantees exceed it, x_i is in proportion to
 //   them. Bids do not count then.
