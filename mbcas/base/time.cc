@@ -5,6 +5,10 @@
 namespace mbcas {
 namespace {
 
+// The whole years, in UTC, that nanoseconds since 1970 in 64 bits can hold.
+constexpr std::chrono::year kFirstYear(1678);
+constexpr std::chrono::year kLastYear(2261);
+
 // Reads from the front of a text; every failure leaves a reason and makes later reads fail too.
 class Reader {
  public:
@@ -108,8 +112,12 @@ Result<WallTime> parseRfc3339(std::string_view text) {
   if (!in.done() || h > 23 || mi > 59 || s > 60) return bad();
   const year_month_day date =
       year(y) / month(static_cast<unsigned>(mo)) / day(static_cast<unsigned>(d));
-  if (!date.ok() || y < 1678 || y > 2261) return bad();
-  return sys_days(date) + hours(h) + minutes(mi) + seconds(s) - offset + fraction;
+  if (!date.ok()) return bad();
+  const sys_seconds second = sys_days(date) + hours(h) + minutes(mi) + seconds(s) - offset;
+  if (second < sys_days(kFirstYear / 1 / 1) || second >= sys_days((kLastYear + years(1)) / 1 / 1)) {
+    return bad();
+  }
+  return second + fraction;
 }
 
 }  // namespace mbcas

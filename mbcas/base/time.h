@@ -17,8 +17,8 @@ std::string formatRfc3339(WallTime time, TimePrecision precision = TimePrecision
 
 // Accepts any RFC 3339 time: lower-case t and z, any number of fractional digits (beyond
 // nanoseconds they are dropped), numeric offsets. A leap second (:60) is taken as the following
-// second. Years that nanoseconds since 1970 in 64 bits cannot hold (before 1678, after 2261) are
-// refused.
+// second. Times that nanoseconds since 1970 in 64 bits cannot hold (before 1678, after 2261, in
+// UTC) are refused.
 Result<WallTime> parseRfc3339(std::string_view text);
 
 }  // namespace mbcas
