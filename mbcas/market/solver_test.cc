@@ -3,28 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <new>
 
 #include "mbcas/market/reference/random_problem.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Counts what everything in this binary allocates.
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "test/support/count_allocations.h"
 
 namespace mbcas::market {
 namespace {
@@ -72,9 +54,9 @@ TEST(Solver, AllocatesNothingOnceWarm) {
   Solver solver;
   Clearing clearing;
   for (const Problem& problem : problems) ASSERT_TRUE(solver.solve(problem, clearing));
-  const std::size_t before = allocations;
+  const std::uint64_t before = test::allocationsSoFar();
   for (const Problem& problem : problems) ASSERT_TRUE(solver.solve(problem, clearing));
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(test::allocationsSoFar(), before);
   EXPECT_GT(before, 300u) << "the counter does not count";
 }
 
