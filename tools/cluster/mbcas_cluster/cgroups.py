@@ -13,14 +13,14 @@ V2_REQUIRED = V2_CONTROLLERS[:3]
 
 
 def hierarchies():
-    """(mount point, type) of each cgroup hierarchy."""
-    found = []
+    """(mount point, type) of each cgroup hierarchy; one may be mounted in several places."""
+    found = {}
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split()
         kind = fields[fields.index("-") + 1]
         if kind in ("cgroup", "cgroup2") and fields[3] == "/":
-            found.append((pathlib.Path(fields[4]), kind))
-    return found
+            found.setdefault(fields[2], (pathlib.Path(fields[4]), kind))  # by device number
+    return list(found.values())
 
 
 def create(name):
