@@ -21,7 +21,13 @@ namespace mbcas::kernel {
 class FakeTree {
  public:
   FakeTree(std::initializer_list<std::pair<std::string, std::string>> files = {}) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mbcas-tree-XXXXXX").string();
+    // In memory where possible: tests rewrite it at every simulated second.
+    std::error_code ignored;
+    const std::filesystem::path memory = "/dev/shm";
+    std::string pattern =
+        (std::filesystem::is_directory(memory, ignored) ? memory
+                                                        : std::filesystem::temp_directory_path()) /
+        "mbcas-tree-XXXXXX";
     root_ = ::mkdtemp(pattern.data());
     for (const auto& [path, content] : files) write(path, content);
   }

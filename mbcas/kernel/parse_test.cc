@@ -104,7 +104,8 @@ RC_GTEST_PROP(CpuStat, RoundTrips, ()) {
   const auto stat = parseCpuStat("usage_usec " + std::to_string(usage) + "\nnr_periods " +
                                  std::to_string(periods) + "\nnr_throttled 1\nthrottled_usec " +
                                  std::to_string(time) + "\n");
-  RC_ASSERT(stat.value() == (CpuStat{microseconds(usage), Throttling{periods, 1, microseconds(time)}}));
+  RC_ASSERT(stat.value() ==
+            (CpuStat{microseconds(usage), Throttling{periods, 1, microseconds(time)}}));
 }
 
 }  // namespace

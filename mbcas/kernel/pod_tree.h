@@ -46,20 +46,33 @@ struct PodCgroup {
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-class PodTree {
+// Where the pods are. The Kubernetes one is PodTree; a host without it names cgroups of its own.
+class PodSource {
+ public:
+  virtual ~PodSource() = default;
+  virtual const Mounts& mounts() const = 0;
+  // By path. Valid until the next scan or refresh.
+  virtual const std::map<std::string, PodCgroup>& pods() const = 0;
+  // Looks again at what changed since the last call; true if pods() differs.
+  virtual bool refresh(MonotonicTime now) = 0;
+  // Looks at everything at the next refresh.
+  virtual void distrust() = 0;
+};
+
+class PodTree final : public PodSource {
  public:
   explicit PodTree(Mounts mounts, DirectoryWatch::Method watch = DirectoryWatch::Method::kInotify);
 
   // Walks everything. Directories that cannot be read are counted and passed over.
   void scan();
 
-  // Lists again what changed since the last call; true if pods() differs. Walks everything where
-  // no pods are known or every minute, for trees that come later (a node in a container).
-  bool refresh(MonotonicTime now);
+  // Lists only directories that changed. Walks everything every minute (every five seconds while
+  // there are no pods), for trees that come later: a kubelet that starts, a node in a container.
+  bool refresh(MonotonicTime now) override;
+  void distrust() override { next_walk_ = {}; }
 
-  const Mounts& mounts() const { return mounts_; }
-  // By path. Valid until the next scan or refresh.
-  const std::map<std::string, PodCgroup>& pods() const { return pods_; }
+  const Mounts& mounts() const override { return mounts_; }
+  const std::map<std::string, PodCgroup>& pods() const override { return pods_; }
 
   // A container by its id: in a pod, or anywhere else in the tree (found by a walk). Empty if it
   // is nowhere.
