@@ -22,23 +22,24 @@ nanoseconds now(clockid_t clock) {
   return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
 }
 
-void burn(nanoseconds cpu_time) {
-  const nanoseconds end = now(CLOCK_THREAD_CPUTIME_ID) + cpu_time;
-  while (now(CLOCK_THREAD_CPUTIME_ID) < end) {
+void burnUntil(nanoseconds cpu_time) {
+  while (now(CLOCK_THREAD_CPUTIME_ID) < cpu_time) {
   }
 }
 
 [[noreturn]] void runThread(const LoadShape& shape) {
+  // Against the thread's own clock since its start, so that sleeping and waking up, which cost
+  // CPU time too, are part of what it is owed.
+  nanoseconds owed = now(CLOCK_THREAD_CPUTIME_ID);
   nanoseconds due = now(CLOCK_MONOTONIC);
   while (true) {
-    if (shape.saturated()) {
-      burn(std::chrono::milliseconds(100));
-      continue;
+    const nanoseconds time = now(CLOCK_MONOTONIC);
+    if (!shape.saturated() && time > due + 2 * shape.period) {
+      due = time;
+      owed = now(CLOCK_THREAD_CPUTIME_ID);
     }
-    if (now(CLOCK_MONOTONIC) > due + 2 * shape.period) due = now(CLOCK_MONOTONIC);
-    const nanoseconds wait = due - now(CLOCK_MONOTONIC);
-    if (wait.count() > 0) std::this_thread::sleep_for(wait);
-    burn(shape.on);
+    if (due > time) std::this_thread::sleep_for(due - time);
+    burnUntil(owed += shape.on);
     due += shape.period;
   }
 }
