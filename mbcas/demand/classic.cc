@@ -6,7 +6,7 @@ namespace mbcas::demand {
 
 Need Classic::update(const Sample& sample) {
   ++seen_;
-  window_.add(sample.at, sample.interval, sample.usage, sample.usage);
+  window_.add(sample.interval, sample.usage, sample.usage);
   const double ratio = sample.periods == 0 ? 0
                                            : static_cast<double>(sample.throttled_periods) /
                                                  static_cast<double>(sample.periods);

@@ -46,9 +46,9 @@ Need Responsive::update(const Sample& sample) {
   const bool binding = throttled && sample.at_limit && !mixed;
   const Millicores wanted = binding ? usable(sample, sample.usage + sample.blocked) : sample.usage;
   if (binding) {
-    window_.add(sample.at, sample.interval, sample.usage, wanted, sample.limit);
+    window_.add(sample.interval, sample.usage, wanted, sample.limit);
   } else {
-    window_.add(sample.at, sample.interval, sample.usage, wanted);
+    window_.add(sample.interval, sample.usage, wanted);
     if (!throttled && !mixed) {
       window_.correctGuesses(sample.usage, sample.limit.value_or(kUnlimited));
     }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
 
 namespace mbcas::demand {
@@ -17,7 +16,7 @@ class Window {
   static constexpr Nanos kMean = std::chrono::seconds(5);
 
   // `guessed_at`: the value is not measured but concluded from waiting threads, under this limit.
-  void add(MonotonicTime at, Nanos interval, Millicores usage, Millicores value,
+  void add(Nanos interval, Millicores usage, Millicores value,
            std::optional<Millicores> guessed_at = std::nullopt);
 
   // A higher limit has let the load show itself: guesses made under lower ones become `measured`,
@@ -29,23 +28,22 @@ class Window {
   std::size_t size() const { return size_; }
 
  private:
-  // Narrow, for there is a window per container: a tick of an hour and two million cores fit.
-  struct Entry {
-    MonotonicTime at;
-    std::uint32_t interval_us;
-    std::int32_t usage;  // millicores, as the next two
-    std::int32_t value;
-    std::int32_t guessed_at;  // -1: measured
-  };
   static constexpr std::size_t kCapacity = 64;
-  const Entry& entry(std::size_t i) const { return entries_[(first_ + i) % kCapacity]; }
-  Entry& entry(std::size_t i) { return entries_[(first_ + i) % kCapacity]; }
+  static std::size_t next(std::size_t i) { return (i + 1) % kCapacity; }
+  bool guessed(std::size_t i) const { return ((guesses_ >> i) & 1) != 0; }
+  void dropOldest();
 
-  std::array<Entry, kCapacity> entries_{};
-  std::size_t first_ = 0;  // the oldest
+  // There is one per container and it is cold at every tick: what each tick looks at lies together
+  // and is narrow (millicores and microseconds), the rest is touched only where there are guesses.
+  std::array<std::int32_t, kCapacity> values_{};
+  std::array<std::uint32_t, kCapacity> intervals_{};
+  std::uint64_t span_ = 0;  // sum of the intervals
+  std::size_t first_ = 0;   // the oldest
   std::size_t size_ = 0;
   std::size_t nonzero_ = 0;
-  std::size_t guesses_ = 0;
+  std::uint64_t guesses_ = 0;  // a bit for each entry
+  std::array<std::int32_t, kCapacity> usages_{};
+  std::array<std::int32_t, kCapacity> guessed_at_{};
 };
 
 }  // namespace mbcas::demand

@@ -15,9 +15,8 @@ using std::chrono::seconds;
 
 struct Feed {
   Window window;
-  MonotonicTime at{seconds(1000)};
   void add(Millicores value, int times = 1, Nanos interval = seconds(1)) {
-    for (int i = 0; i < times; ++i) window.add(at += interval, interval, value, value);
+    for (int i = 0; i < times; ++i) window.add(interval, value, value);
   }
 };
 
@@ -66,8 +65,8 @@ TEST(Window, WeighsByTime) {
 
 TEST(Window, GuessesAreCorrectedOnceAHigherLimitShowsTheLoad) {
   Feed feed;
-  feed.window.add(feed.at += seconds(1), seconds(1), 200_m, 1000_m, 200_m);
-  feed.window.add(feed.at += seconds(1), seconds(1), 200_m, 1000_m, 200_m);
+  feed.window.add(seconds(1), 200_m, 1000_m, 200_m);
+  feed.window.add(seconds(1), 200_m, 1000_m, 200_m);
   feed.window.correctGuesses(300_m, 200_m);
   EXPECT_EQ(feed.window.median(), 1000_m) << "the limit is not higher";
   feed.window.correctGuesses(300_m, 750_m);

@@ -1,6 +1,5 @@
 #include "mbcas/kernel/watch.h"
 
-#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,9 +9,10 @@
 namespace mbcas::kernel {
 namespace {
 
-std::uint64_t linksOf(const Fd& directory) {
+// 0 if it is gone.
+std::uint64_t linksOf(const std::string& directory) {
   struct ::stat status{};
-  if (!directory || ::fstat(directory.get(), &status) != 0) return 0;
+  if (::stat(directory.c_str(), &status) != 0) return 0;
   return status.st_nlink;
 }
 
@@ -31,7 +31,7 @@ void DirectoryWatch::add(const std::string& key, const std::string& directory) {
                             IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR);
     if (entry.watch >= 0) keys_[entry.watch] = key;
   }
-  entry.directory = openDirectory(AT_FDCWD, directory.c_str());
+  entry.directory = directory;
   entry.links = linksOf(entry.directory);
   entries_[key] = std::move(entry);
 }

@@ -37,7 +37,7 @@ class DirectoryWatch {
 
  private:
   struct Entry {
-    Fd directory;
+    std::string directory;
     std::uint64_t links = 0;
     int watch = -1;
   };
