@@ -3,7 +3,7 @@
 // Real cgroups of its own (cgroup v1 or v2, as the machine has), made and removed here, so it needs
 // root. A tick and the bare readings take turns, with a pause before each, so that both meet caches
 // as cold as an agent's; both are measured in CPU time of the thread. Reported per tick:
-//   ratio    median tick / median of its bare readings
+//   ratio    median tick / median of its bare readings; ratio_sense: without the estimators
 //   core_%   of one core, at a tick a second
 //   reads    files read
 #include <benchmark/benchmark.h>
@@ -95,8 +95,8 @@ void tick(benchmark::State& state) {
   sense::Sampler sampler(std::make_unique<kernel::PodTree>((*scratch)->mounts()), clock,
                          {.read_everything = load == kEverything});
   demand::Demand demand({.cpus = 2});
-  for (int i = 0; i < 12; ++i) {
-    std::this_thread::sleep_for(load == kMixed ? 100ms : 1ms);
+  for (int i = 0; i < 35; ++i) {
+    std::this_thread::sleep_for(load == kMixed ? 50ms : 1ms);
     clock.pass();
     demand.update(sampler.tick());
   }
@@ -104,7 +104,7 @@ void tick(benchmark::State& state) {
   std::vector<int> read;
   read.reserve(100'000);
   sampler.logReads(&read);
-  std::vector<std::int64_t> ticks, bare;
+  std::vector<std::int64_t> ticks, sense, bare;
   std::uint64_t reads = 0;
   char buffer[1024];
   for (auto _ : state) {
@@ -112,8 +112,11 @@ void tick(benchmark::State& state) {
     clock.pass();
     read.clear();
     std::int64_t start = threadTime();
-    demand.update(sampler.tick());
+    const auto signals = sampler.tick();
+    const std::int64_t sensed = threadTime();
+    demand.update(signals);
     ticks.push_back(threadTime() - start);
+    sense.push_back(sensed - start);
     reads += read.size();
     state.SetIterationTime(static_cast<double>(ticks.back()) / 1e9);
 
@@ -127,6 +130,7 @@ void tick(benchmark::State& state) {
   state.counters["bare_us"] = median(bare) / 1e3;
   state.counters["tick_us"] = median(ticks) / 1e3;
   state.counters["ratio"] = median(ticks) / median(bare);
+  state.counters["ratio_sense"] = median(sense) / median(bare);
   state.counters["sampler_MB"] = memory;
   state.counters["process_MB"] = residentMegabytes();
 }

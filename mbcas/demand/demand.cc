@@ -8,9 +8,29 @@ namespace {
 
 constexpr Millicores kNegligible(1);
 
+// The container's own limit, else its pod's.
+const std::optional<kernel::CpuLimit>& levelOf(const sense::CpuSignals& own,
+                                               const sense::PodSignals& pod) {
+  return own.limit && own.limit->quota ? own.limit : pod.cpu.limit;
+}
+
+std::optional<Millicores> limitOf(const sense::CpuSignals& own, const sense::PodSignals& pod) {
+  const auto& level = levelOf(own, pod);
+  return level ? level->millicores() : std::nullopt;
+}
+
 bool nearLimit(const sense::CpuSignals& cpu) {
   const auto limit = cpu.limit ? cpu.limit->millicores() : std::nullopt;
   return limit && cpu.usageRate() * 10 >= *limit * 9;
+}
+
+// One more idle sample after a window of nothing else would change nothing; most containers of a
+// node are so most of the time, and their estimators need not be fetched from memory.
+bool asleep(const Need& need, const sense::CpuSignals& cpu, const sense::PodSignals& pod) {
+  constexpr std::uint32_t kEnough = 30;
+  return cpu.usage == Nanos(0) && !cpu.throttled() && need.samples >= kEnough &&
+         need.use_peak == Millicores(0) && need.burst_state == BurstState::kNone &&
+         need.pressure.value_or(0) == 0 && need.last.limit == limitOf(cpu, pod);
 }
 
 void addTo(Need& total, const Need& need) {
@@ -38,11 +58,8 @@ Sample sampleOf(const sense::ContainerSignals& container, const sense::PodSignal
   sample.interval = own.interval;
   sample.usage = own.usageRate();
   sample.blocked = own.blockedRate();
-  const auto& limit = own.limit && own.limit->quota ? own.limit : pod.cpu.limit;
-  if (limit) {
-    sample.limit = limit->millicores();
-    sample.period = limit->period;
-  }
+  sample.limit = limitOf(own, pod);
+  if (levelOf(own, pod)) sample.period = levelOf(own, pod)->period;
   const bool by_pod = pod.cpu.throttling.throttled_periods > own.throttling.throttled_periods &&
                       own.usage > Nanos(0);
   const kernel::Throttling& throttling = by_pod ? pod.cpu.throttling : own.throttling;
@@ -55,38 +72,35 @@ Sample sampleOf(const sense::ContainerSignals& container, const sense::PodSignal
 
 bool Demand::matches(std::span<const sense::PodSignals> signals) const {
   return std::ranges::equal(signals, needs_, [](const sense::PodSignals& pod, const PodNeed& need) {
-    return pod.uid == need.uid &&
-           std::ranges::equal(pod.containers, need.containers, {}, &sense::ContainerSignals::id,
-                              &ContainerNeed::id);
+    return pod.cgroup == need.cgroup &&
+           std::ranges::equal(pod.containers, need.containers, {}, &sense::ContainerSignals::cgroup,
+                              &ContainerNeed::cgroup);
   });
 }
 
 // Makes needs and estimators parallel to the signals, keeping those of containers that stay.
 void Demand::follow(std::span<const sense::PodSignals> signals) {
-  struct Old {
+  struct Known {
     std::unique_ptr<Estimator> estimator;
     Need need;
   };
-  std::map<std::string, Old> old;
+  std::map<std::uint64_t, Known> known;
   for (std::size_t i = 0; i < needs_.size(); ++i) {
-    for (std::size_t c = 0; c < members_[i].size(); ++c) {
-      old[members_[i][c].id] = {std::move(members_[i][c].estimator), needs_[i].containers[c].need};
+    for (std::size_t c = 0; c < estimators_[i].size(); ++c) {
+      const ContainerNeed& container = needs_[i].containers[c];
+      known[container.cgroup] = {std::move(estimators_[i][c]), container.need};
     }
   }
   needs_.clear();
-  members_.clear();
+  estimators_.clear();
   for (const sense::PodSignals& pod : signals) {
-    PodNeed& need = needs_.emplace_back(PodNeed{pod.uid, {}, {}});
-    Members& members = members_.emplace_back();
+    PodNeed& need = needs_.emplace_back(PodNeed{.cgroup = pod.cgroup, .uid = pod.uid});
+    Estimators& estimators = estimators_.emplace_back();
     for (const sense::ContainerSignals& container : pod.containers) {
-      const auto known = old.find(container.id);
-      if (known != old.end() && known->second.estimator) {
-        members.push_back({container.id, std::move(known->second.estimator)});
-        need.containers.push_back({container.id, known->second.need});
-      } else {
-        members.push_back({container.id, makeEstimator(settings_)});
-        need.containers.push_back({container.id, {}});
-      }
+      Known& old = known[container.cgroup];
+      if (!old.estimator) old.estimator = makeEstimator(settings_);
+      estimators.push_back(std::move(old.estimator));
+      need.containers.push_back({.cgroup = container.cgroup, .need = old.need, .id = container.id});
     }
   }
 }
@@ -101,7 +115,11 @@ std::span<const PodNeed> Demand::update(std::span<const sense::PodSignals> signa
       const sense::ContainerSignals& container = signals[i].containers[c];
       Need& need = pod.containers[c].need;
       if (container.cpu.known() && container.cpu.at != need.at) {
-        need = members_[i][c].estimator->update(sampleOf(container, signals[i]));
+        if (asleep(need, container.cpu, signals[i])) {
+          need.at = container.cpu.at;
+        } else {
+          need = estimators_[i][c]->update(sampleOf(container, signals[i]));
+        }
         need.good_until = container.cpu.good_until;
       }
       addTo(pod.total, need);

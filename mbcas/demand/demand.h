@@ -27,18 +27,14 @@ class Demand {
   std::span<const PodNeed> update(std::span<const sense::PodSignals> signals);
 
  private:
-  struct Member {
-    std::string id;
-    std::unique_ptr<Estimator> estimator;
-  };
-  using Members = std::vector<Member>;  // of one pod, in the order of its containers
+  using Estimators = std::vector<std::unique_ptr<Estimator>>;  // of one pod's containers, in order
 
   bool matches(std::span<const sense::PodSignals> signals) const;
   void follow(std::span<const sense::PodSignals> signals);
 
   Settings settings_;
   std::vector<PodNeed> needs_;
-  std::vector<Members> members_;  // parallel to needs_
+  std::vector<Estimators> estimators_;  // parallel to needs_
 };
 
 }  // namespace mbcas::demand

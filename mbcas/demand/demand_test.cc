@@ -25,11 +25,12 @@ sense::CpuSignals cpu(MonotonicTime at, Nanos usage, Nanos quota, Nanos blocked 
 
 sense::PodSignals pod(MonotonicTime at, Nanos main, Nanos main_blocked, Nanos side) {
   sense::PodSignals signals;
+  signals.cgroup = 1;
   signals.uid = "u1";
   signals.cpu = cpu(at, main + side, milliseconds(40));
   signals.containers = {
-      {.id = "main", .path = "", .cpu = cpu(at, main, milliseconds(20), main_blocked)},
-      {.id = "side", .path = "", .cpu = cpu(at, side, milliseconds(20))}};
+      {.cgroup = 2, .cpu = cpu(at, main, milliseconds(20), main_blocked), .id = "main"},
+      {.cgroup = 3, .cpu = cpu(at, side, milliseconds(20)), .id = "side"}};
   return signals;
 }
 
@@ -81,10 +82,11 @@ TEST(Demand, AContainerKeepsItsHistoryWhenOthersComeAndGo) {
     signals = {pod(MonotonicTime{seconds(i)}, milliseconds(100), Nanos(0), Nanos(0))};
     demand.update(signals);
   }
-  signals[0].containers[1].id = "restarted";
+  signals[0].containers[1].cgroup = 4;  // restarted
   sense::PodSignals other = signals[0];
-  other.uid = "u0";
-  other.containers[0].id = other.containers[1].id = "x";
+  other.cgroup = 10;
+  other.containers[0].cgroup = 11;
+  other.containers[1].cgroup = 12;
   signals.insert(signals.begin(), other);
   for (sense::PodSignals& each : signals) {
     for (sense::ContainerSignals& c : each.containers) c.cpu.at = MonotonicTime{seconds(11)};
@@ -94,6 +96,19 @@ TEST(Demand, AContainerKeepsItsHistoryWhenOthersComeAndGo) {
   EXPECT_EQ(needs[0].containers[0].need.samples, 1u);
   EXPECT_EQ(needs[1].containers[0].need.samples, 11u);
   EXPECT_EQ(needs[1].containers[1].need.samples, 1u);
+}
+
+TEST(Demand, AContainerThatSleptForLongJumpsAtOnce) {
+  Demand demand({.cpus = 2});
+  int second = 1;
+  for (; second < 100; ++second) {
+    demand.update(std::vector{pod(MonotonicTime{seconds(second)}, Nanos(0), Nanos(0), Nanos(0))});
+  }
+  const auto needs = demand.update(std::vector{
+      pod(MonotonicTime{seconds(second)}, milliseconds(200), milliseconds(800), Nanos(0))});
+  EXPECT_EQ(needs[0].containers[0].need.use_peak, 1000_m);
+  EXPECT_EQ(needs[0].containers[0].need.use, 0_m) << "the median of a window of sleep";
+  EXPECT_EQ(needs[0].containers[0].need.samples, 30u);
 }
 
 TEST(Demand, AWarmUpdateAllocatesNothing) {

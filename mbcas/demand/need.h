@@ -60,16 +60,18 @@ struct Need {
 };
 
 struct ContainerNeed {
-  std::string id;
-  Need need;
+  std::uint64_t cgroup = 0;  // as in the signals
+  Need need{};
+  std::string id{};
 
   friend bool operator==(const ContainerNeed&, const ContainerNeed&) = default;
 };
 
 struct PodNeed {
-  std::string uid;
-  Need total;  // sums over the containers; ready when all are, or throttled
-  std::vector<ContainerNeed> containers;
+  std::uint64_t cgroup = 0;
+  std::string uid{};
+  Need total{};  // sums over the containers; ready when all are, or throttled
+  std::vector<ContainerNeed> containers{};
 
   friend bool operator==(const PodNeed&, const PodNeed&) = default;
 };

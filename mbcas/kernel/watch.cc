@@ -33,6 +33,7 @@ void DirectoryWatch::add(const std::string& key, const std::string& directory) {
   }
   entry.directory = directory;
   entry.links = linksOf(entry.directory);
+  if (entry.watch < 0) ++without_events_;
   entries_[key] = std::move(entry);
 }
 
@@ -43,6 +44,8 @@ void DirectoryWatch::remove(const std::string& key) {
     // Fails harmlessly where the kernel has dropped it with the directory.
     ::inotify_rm_watch(inotify_.get(), entry->second.watch);
     keys_.erase(entry->second.watch);
+  } else {
+    --without_events_;
   }
   entries_.erase(entry);
 }
@@ -63,14 +66,19 @@ bool DirectoryWatch::poll(std::unordered_set<std::string>& changed, bool compare
       if (key != keys_.end() && (event.mask & IN_ISDIR) != 0) changed.insert(key->second);
     }
   }
-  for (auto& [key, entry] : entries_) {
-    if (!compare_counts && entry.watch >= 0 && !changed.contains(key)) continue;
-    const std::uint64_t links = linksOf(entry.directory);
-    if (links == entry.links) continue;
-    entry.links = links;
-    if (changed.insert(key).second && entry.watch >= 0) ++missed_by_events_;
+  for (const std::string& key : changed) countChanged(entries_.at(key));
+  if (compare_counts || without_events_ > 0) {
+    for (auto& [key, entry] : entries_) {
+      if ((!compare_counts && entry.watch >= 0) || !countChanged(entry)) continue;
+      if (changed.insert(key).second && entry.watch >= 0) ++missed_by_events_;
+    }
   }
   return complete;
+}
+
+bool DirectoryWatch::countChanged(Entry& entry) {
+  const std::uint64_t links = linksOf(entry.directory);
+  return std::exchange(entry.links, links) != links;
 }
 
 }  // namespace mbcas::kernel

@@ -42,9 +42,12 @@ class DirectoryWatch {
     int watch = -1;
   };
 
+  bool countChanged(Entry& entry);
+
   Fd inotify_;
   std::unordered_map<std::string, Entry> entries_;
   std::unordered_map<int, std::string> keys_;  // by inotify watch
+  std::size_t without_events_ = 0;             // entries that inotify does not watch
   std::uint64_t missed_by_events_ = 0;
 };
 

@@ -146,8 +146,7 @@ void Sampler::synchronise() {
   std::size_t old = 0;  // both sides are ordered by path
   for (const auto& [path, found] : source_->pods()) {
     while (old < pods_.size() && signals_[old].path < path) ++old;
-    const bool known =
-        old < pods_.size() && signals_[old].path == path && pods_[old].inode == found.inode;
+    const bool known = old < pods_.size() && signals_[old].cgroup == found.inode;
     if (known) {
       pods.push_back(std::move(pods_[old]));
       signals.push_back(std::move(signals_[old]));
@@ -157,7 +156,7 @@ void Sampler::synchronise() {
       if (!cgroup) continue;
       ++counters_.pods_started;
       pods.push_back({.inode = found.inode, .cgroup = *std::move(cgroup)});
-      signals.push_back({.uid = found.uid, .path = path, .qos = found.qos});
+      signals.push_back({.cgroup = found.inode, .uid = found.uid, .path = path, .qos = found.qos});
     }
     Pod& pod = pods.back();
     PodSignals& pod_signals = signals.back();
@@ -176,7 +175,7 @@ void Sampler::synchronise() {
       if (!cgroup) continue;
       ++counters_.containers_started;
       containers.push_back({.inode = member.inode, .cgroup = *std::move(cgroup)});
-      container_signals.push_back({.id = member.id, .path = member.path});
+      container_signals.push_back({.cgroup = member.inode, .id = member.id, .path = member.path});
     }
     counters_.containers_ended += static_cast<std::uint64_t>(
         std::ranges::count_if(pod.containers, [](const Container& c) { return c.inode != 0; }));
@@ -221,6 +220,13 @@ void Sampler::samplePod(Pod& pod, PodSignals& signals) {
                       options_.read_everything;
   const bool details = pod.details_wanted || options_.read_everything ||
                        at - pod.details_at >= (active ? kDetailsInterval : kDetailsIntervalQuiet);
+
+  if (!active && !details) {  // nobody in it has run
+    for (ContainerSignals& container : signals.containers) {
+      if (container.cpu.at != MonotonicTime{}) stamp(container.cpu, at, options_.interval);
+    }
+    return;
+  }
 
   const auto expected = [&](const Container& container) {
     return details || !signals.cpu.known() || (active && container.idle_ticks < kDormantTicks);

@@ -50,6 +50,7 @@ class Sampler {
   void logReads(std::vector<int>* log);
 
  private:
+  // What every tick touches comes first: it is cold by then.
   struct Container {
     std::uint64_t inode = 0;
     kernel::Cgroup cgroup;
@@ -63,15 +64,15 @@ class Sampler {
     std::uint64_t inode = 0;
     kernel::Cgroup cgroup;
     Meter meter{};
-    PressureMeter cpu_pressure{};
-    PressureMeter memory_pressure{};
-    PressureMeter io_pressure{};
-    Nanos blocked_since_pressure{0};
     Nanos unexplained{0};  // usage not yet seen in a container; signed: readings differ in time
     MonotonicTime details_at{};  // last reading of limits and pressure
     bool details_wanted = true;
     bool throttled = false;               // at the last tick
     std::vector<Container> containers{};  // parallel to PodSignals::containers
+    PressureMeter cpu_pressure{};
+    PressureMeter memory_pressure{};
+    PressureMeter io_pressure{};
+    Nanos blocked_since_pressure{0};
   };
 
   void synchronise();

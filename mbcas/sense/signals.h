@@ -46,9 +46,10 @@ struct CpuSignals {
 };
 
 struct ContainerSignals {
-  std::string id;
-  std::string path;
+  std::uint64_t cgroup = 0;  // the kernel's number of it: a new one for a restarted container
   CpuSignals cpu{};
+  std::string id{};
+  std::string path{};
   std::optional<std::uint64_t> threads{};  // read while it is throttled
 
   friend bool operator==(const ContainerSignals&, const ContainerSignals&) = default;
@@ -65,11 +66,12 @@ struct PressureSignals {
 };
 
 struct PodSignals {
-  std::string uid;
-  std::string path;
-  kernel::Qos qos = kernel::Qos::kBurstable;
-  CpuSignals cpu{};  // of the pod's cgroup; blocked is the sum over its containers
+  std::uint64_t cgroup = 0;  // the kernel's number of it
+  CpuSignals cpu{};          // of the pod's cgroup; blocked is the sum over its containers
   std::vector<ContainerSignals> containers{};
+  std::string uid{};
+  std::string path{};
+  kernel::Qos qos = kernel::Qos::kBurstable;
 
   // Nothing where the kernel has no pressure files for it.
   std::optional<PressureSignals> cpu_pressure{};
