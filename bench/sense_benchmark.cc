@@ -145,5 +145,43 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(tick)->Apply(shapes)->UseManualTime()->Iterations(41)->Unit(benchmark::kMicrosecond);
 
+// What noticing that nothing changed costs, for 110 pods: events, link counts, or listing it all.
+void noticeChanges(benchmark::State& state) {
+  Result<std::unique_ptr<test::Scratch>> scratch = test::Scratch::make();
+  if (!scratch) {
+    state.SkipWithError(scratch.error().message().c_str());
+    return;
+  }
+  const std::string& cpu = (*scratch)->mounts().cpu;
+  kernel::DirectoryWatch watch(kernel::DirectoryWatch::Method::kInotify);
+  kernel::PodTree tree((*scratch)->mounts());
+  for (int pod = 0; pod < 110; ++pod) {
+    (*scratch)->add(test::containerPath(pod));
+    watch.add(test::podPath(pod), cpu + test::podPath(pod));
+  }
+  std::unordered_set<std::string> changed;
+  watch.poll(changed, true);
+  tree.scan();
+  std::vector<std::int64_t> times;
+  for (auto _ : state) {
+    std::this_thread::sleep_for(20ms);
+    const std::int64_t start = threadTime();
+    if (state.range(0) == 2) {
+      tree.scan();
+    } else {
+      watch.poll(changed, state.range(0) == 1);
+    }
+    times.push_back(threadTime() - start);
+    state.SetIterationTime(static_cast<double>(times.back()) / 1e9);
+  }
+  state.counters["median_us"] = median(times) / 1e3;
+  state.SetLabel(state.range(0) == 0 ? "events" : state.range(0) == 1 ? "link counts" : "walk");
+}
+BENCHMARK(noticeChanges)
+    ->DenseRange(0, 2)
+    ->UseManualTime()
+    ->Iterations(41)
+    ->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace mbcas
