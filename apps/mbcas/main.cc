@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   app.add_subcommand("version", "Print the version")->callback([] {
     std::puts("mbcas " MBCAS_VERSION);
   });
+  addInspect(app, exit_code);
   addSolve(app, exit_code);
 
   try {

@@ -1,0 +1,250 @@
+// mbcas inspect: what MBCAS sees on this host.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "apps/mbcas/commands.h"
+#include "mbcas/base/json_writer.h"
+#include "mbcas/demand/demand.h"
+#include "mbcas/sense/sampler.h"
+
+namespace mbcas::cli {
+namespace {
+
+using sense::CpuSignals;
+using sense::PodSignals;
+
+struct InspectFlags {
+  std::string root = "/sys/fs/cgroup";
+  std::string output = "table";
+  double interval = 1;
+  bool watch = false;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// A descriptor for each file of each cgroup: more than the usual 1024 on a full node.
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string limitText(const std::optional<kernel::CpuLimit>& limit) {
+  if (!limit) return "?";
+  return limit->quota ? fmt::format("{}m", limit->millicores()->count()) : "none";
+}
+
+std::string shareText(std::optional<double> share) {
+  return share ? fmt::format("{:.0f}%", *share * 100) : "-";
+}
+
+std::optional<double> some(const std::optional<sense::PressureSignals>& pressure) {
+  if (!pressure) return std::nullopt;
+  return pressure->some;
+}
+
+class Table {
+ public:
+  explicit Table(bool colours) : colours_(colours) {}
+
+  void header() {
+    fmt::print("{}{:<42} {:<11} {:>7} {:>7} {:>9} {:>12} {:>7} {:>7} {:>5} {:>5} {:>5} {:>5}{}\n",
+               colours_ ? "\x1b[1m" : "", "POD / CONTAINER", "QOS", "USAGE", "LIMIT", "BLOCKED",
+               "THROTTLED", "USE", "BURST", "CPU", "OTHER", "MEM", "IO", colours_ ? "\x1b[0m" : "");
+  }
+  void pod(const PodSignals& pod, const demand::PodNeed& need) {
+    row("pod " + pod.uid, kernel::name(pod.qos), pod.cpu, need.total,
+        {some(pod.cpu_pressure), pod.contention, some(pod.memory_pressure), some(pod.io_pressure)});
+    for (std::size_t i = 0; i < pod.containers.size(); ++i) {
+      row("  " + pod.containers[i].id.substr(0, 12), "", pod.containers[i].cpu,
+          need.containers[i].need, {});
+    }
+  }
+
+ private:
+  void row(const std::string& what, std::string_view qos, const CpuSignals& cpu,
+           const demand::Need& need, const std::array<std::optional<double>, 4>& shares) {
+    const bool alarm = colours_ && cpu.throttled();
+    fmt::print(
+        "{}{:<42} {:<11} {:>6}m {:>7} {:>5}ms/s {:>6}/{:<5} {:>6}m {:>6}m {:>5} {:>5} {:>5} "
+        "{:>5}{}\n",
+        alarm ? "\x1b[33m" : "", what, qos, cpu.usageRate().count(), limitText(cpu.limit),
+        cpu.blockedRate().count(), cpu.throttling.throttled_periods, cpu.throttling.periods,
+        need.use.count(), need.burst.count(), shareText(shares[0]), shareText(shares[1]),
+        shareText(shares[2]), shareText(shares[3]), alarm ? "\x1b[0m" : "");
+  }
+
+  bool colours_;
+};
+
+void writeCpu(JsonWriter& json, const CpuSignals& cpu, const demand::Need& need) {
+  json.key("intervalSeconds").value(std::chrono::duration<double>(cpu.interval).count());
+  json.key("usageMillicores").value(cpu.usageRate().count());
+  json.key("limitMillicores");
+  if (cpu.limit && cpu.limit->quota) {
+    json.value(cpu.limit->millicores()->count());
+  } else {
+    json.null();
+  }
+  json.key("blockedMillicores").value(cpu.blockedRate().count());
+  json.key("blockedFrom").value(name(cpu.blocked_source));
+  json.key("periods").value(cpu.throttling.periods);
+  json.key("throttledPeriods").value(cpu.throttling.throttled_periods);
+  json.key("throttledSeconds").value(std::chrono::duration<double>(cpu.throttling.time).count());
+  json.key("use").value(need.use.count());
+  json.key("usePeak").value(need.use_peak.count());
+  json.key("burst").value(need.burst.count());
+  json.key("burstState").value(name(need.burst_state));
+}
+
+void writePressure(JsonWriter& json, const char* key,
+                   const std::optional<sense::PressureSignals>& pressure) {
+  json.key(key);
+  if (!pressure) {
+    json.null();
+    return;
+  }
+  json.beginObject().key("some").value(pressure->some).key("full").value(pressure->full);
+  json.endObject();
+}
+
+std::string toJson(const kernel::PodTree& tree, const sense::SenseCounters& counters,
+                   std::span<const PodSignals> pods, std::span<const demand::PodNeed> needs) {
+  std::string out;
+  JsonWriter json(out);
+  json.beginObject();
+  json.key("cgroups").value(kernel::describe(tree.mounts()));
+  json.key("layouts").beginArray();
+  for (const std::string& layout : tree.layouts()) json.value(layout);
+  json.endArray();
+  json.key("pods").beginArray();
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const PodSignals& pod = pods[i];
+    json.beginObject();
+    json.key("uid").value(pod.uid);
+    json.key("path").value(pod.path);
+    json.key("qos").value(kernel::name(pod.qos));
+    writeCpu(json, pod.cpu, needs[i].total);
+    writePressure(json, "cpuPressure", pod.cpu_pressure);
+    writePressure(json, "memoryPressure", pod.memory_pressure);
+    writePressure(json, "ioPressure", pod.io_pressure);
+    json.key("contention");
+    if (pod.contention) {
+      json.value(*pod.contention);
+    } else {
+      json.null();
+    }
+    json.key("containers").beginArray();
+    for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+      json.beginObject();
+      json.key("id").value(pod.containers[c].id);
+      json.key("path").value(pod.containers[c].path);
+      writeCpu(json, pod.containers[c].cpu, needs[i].containers[c].need);
+      json.endObject();
+    }
+    json.endArray().endObject();
+  }
+  json.endArray();
+  json.key("reads").value(counters.reads);
+  json.key("failures").value(counters.failures);
+  if (counters.failures > 0) json.key("lastFailure").value(counters.last_failure);
+  json.endObject();
+  return out;
+}
+
+void explainNothing(const kernel::PodTree& tree, const InspectFlags& flags) {
+  fmt::print(stderr,
+             "{} at {}: no pods among {} cgroups{}.\n"
+             "  - Does a kubelet run on this host? Its pods are directories named pod<uid> or\n"
+             "    kubepods-...-pod<uid>.slice, anywhere in the tree.\n"
+             "  - In a container? It sees only its own cgroups. Mount the host's /sys/fs/cgroup\n"
+             "    (hostPath, read-only) and name it with --cgroup-root.\n",
+             kernel::describe(tree.mounts()), flags.root, tree.walked(),
+             tree.unreadable() == 0
+                 ? std::string()
+                 : fmt::format(" ({} directories could not be read)", tree.unreadable()));
+}
+
+int inspectCgroups(const InspectFlags& flags) {
+  raiseDescriptorLimit();
+  Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
+  if (!mounts) {
+    fmt::print(stderr, "mbcas: {}\n", mounts.error().message());
+    return kFailed;
+  }
+  auto source = std::make_unique<kernel::PodTree>(*mounts);
+  const kernel::PodTree& tree = *source;
+  const SystemClock clock;
+  const std::chrono::duration<double> interval(flags.interval);
+  sense::Sampler sampler(std::move(source), clock,
+                         {.interval = std::chrono::duration_cast<Nanos>(interval)});
+  demand::Demand demand({.cpus = std::max(1U, std::thread::hardware_concurrency())});
+  demand.update(sampler.tick());
+  if (sampler.signals().empty() && !flags.watch) {
+    explainNothing(tree, flags);
+    return kFailed;
+  }
+  const bool screen = ::isatty(STDOUT_FILENO) != 0;
+  const char* no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): one thread
+  Table table(screen && (no_colour == nullptr || *no_colour == '\0'));
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = 1; };
+  if (flags.watch) ::sigaction(SIGINT, &action, nullptr);
+  do {
+    std::this_thread::sleep_for(interval);
+    if (interrupted != 0) break;
+    const auto pods = sampler.tick();
+    const auto needs = demand.update(pods);
+    if (flags.output == "json") {
+      fmt::print("{}\n", toJson(tree, sampler.counters(), pods, needs));
+    } else {
+      if (flags.watch && screen) fmt::print("\x1b[H\x1b[2J");
+      for (const std::string& layout : tree.layouts()) fmt::print("{}\n", layout);
+      table.header();
+      for (std::size_t i = 0; i < pods.size(); ++i) table.pod(pods[i], needs[i]);
+      if (sampler.counters().failures > 0) {
+        fmt::print("{} readings failed; the last: {}\n", sampler.counters().failures,
+                   sampler.counters().last_failure);
+      }
+    }
+    std::fflush(stdout);
+  } while (flags.watch && interrupted == 0);
+  return kDone;
+}
+
+}  // namespace
+
+void addInspect(CLI::App& app, int& exit_code) {
+  CLI::App* inspect = app.add_subcommand("inspect", "Show what MBCAS sees on this host");
+  inspect->require_subcommand(1);
+  CLI::App* cgroups = inspect->add_subcommand(
+      "cgroups", "Pods and containers in the cgroup tree: layout, usage, throttling, need");
+  const auto flags = std::make_shared<InspectFlags>();
+  cgroups->add_option("--cgroup-root", flags->root, "Where the host's cgroup tree is mounted")
+      ->capture_default_str();
+  cgroups->add_option("-o,--output", flags->output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  cgroups->add_option("--interval", flags->interval, "Seconds between two readings")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  cgroups->add_flag("-w,--watch", flags->watch, "Go on until interrupted");
+  cgroups->footer(
+      "USE is the median of 30 s, BURST the limit at which throttling stops (0: never throttled),\n"
+      "BLOCKED the time that threads were held back by quotas, CPU MEM IO the share of time that\n"
+      "something waited (pressure), OTHER the part of CPU that no quota explains.\n\n"
+      "Example: mbcas inspect cgroups --cgroup-root /host/sys/fs/cgroup --watch");
+  cgroups->callback([flags, &exit_code] { exit_code = inspectCgroups(*flags); });
+}
+
+}  // namespace mbcas::cli

@@ -1,0 +1,37 @@
+// Estimators of what one container needs, behind one interface.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "mbcas/base/result.h"
+#include "mbcas/demand/need.h"
+
+namespace mbcas::demand {
+
+enum class Kind { kResponsive, kClassic };
+Result<Kind> parseKind(std::string_view text);  // "responsive", "classic"
+
+struct Settings {
+  Kind kind = Kind::kResponsive;
+  unsigned cpus = 1;  // of the machine: nobody can use more
+  std::uint32_t warmup = 5;
+
+  Nanos burst_hold = std::chrono::seconds(300);  // responsive
+
+  double throttle_threshold = 0.1;  // classic
+  double ema_up = 0.3;
+  double ema_down = 0.1;
+};
+
+class Estimator {
+ public:
+  virtual ~Estimator() = default;
+
+  // Concludes from one more sample. Pure: time is the sample's. Allocates nothing.
+  virtual Need update(const Sample& sample) = 0;
+};
+
+std::unique_ptr<Estimator> makeEstimator(const Settings& settings);
+
+}  // namespace mbcas::demand

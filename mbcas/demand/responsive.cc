@@ -1,0 +1,133 @@
+#include "mbcas/demand/responsive.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace mbcas::demand {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Millicores kNegligible(1);  // 1 ms of blocked work in a second
+constexpr double kAtLimitStep = 1.25;
+constexpr double kLargestStep = 3.0;
+constexpr double kMargin = 1.1;
+constexpr Millicores kUnlimited(std::numeric_limits<std::int64_t>::max());
+constexpr Nanos kGuessHold = seconds(10);
+constexpr Nanos kLongestHold = std::chrono::hours(1);
+
+Millicores scaled(Millicores amount, double factor) {
+  return Millicores(static_cast<std::int64_t>(static_cast<double>(amount.count()) * factor + 0.5));
+}
+
+// CPU time within one period, as the limit that allows it.
+Millicores asLimit(Nanos cpu_time, Nanos period) {
+  return rate(cpu_time, period);
+}
+
+Nanos cpuTime(const Sample& sample) {
+  return Nanos(sample.usage.count() * sample.interval.count() / 1000);
+}
+
+}  // namespace
+
+// Nobody uses more CPUs than there are, nor more than it has threads.
+Millicores Responsive::usable(const Sample& sample, Millicores wanted) const {
+  const auto most = std::min<std::uint64_t>(settings_.cpus, sample.threads.value_or(~0ULL));
+  return std::max(sample.usage,
+                  std::min(wanted, Millicores(static_cast<std::int64_t>(most) * 1000)));
+}
+
+Need Responsive::update(const Sample& sample) {
+  ++seen_;
+  const bool throttled = sample.blocked > kNegligible && sample.limit;
+  // A limit that changed during the interval throttled only a part of it: nothing to learn there.
+  const bool mixed = sample.limit != std::exchange(last_limit_, sample.limit) && seen_ > 1;
+  const bool binding = throttled && sample.at_limit && !mixed;
+  const Millicores wanted = binding ? usable(sample, sample.usage + sample.blocked) : sample.usage;
+  if (binding) {
+    window_.add(sample.interval, sample.usage, wanted, sample.limit);
+  } else {
+    window_.add(sample.interval, sample.usage, wanted);
+    if (!throttled && !mixed) {
+      window_.correctGuesses(sample.usage, sample.limit.value_or(kUnlimited));
+    }
+  }
+
+  if (!mixed) learnBurst(sample, throttled, binding, wanted);
+  trimBurst(sample);
+
+  Need need;
+  need.at = sample.at;
+  need.ready = throttled || seen_ >= settings_.warmup;
+  need.use = window_.median();
+  need.use_peak = std::max(window_.highestMean(), binding ? wanted : Millicores(0));
+  need.burst = level_;
+  need.blocked = sample.blocked;
+  need.last = sample;
+  need.binding = binding;
+  need.samples = static_cast<std::uint32_t>(window_.size());
+  need.burst_state = state_;
+  need.burst_until = state_ == BurstState::kNone ? MonotonicTime{} : calm_since_ + holdNow();
+  return need;
+}
+
+Nanos Responsive::holdNow() const {
+  return state_ == BurstState::kGuessed ? kGuessHold : hold_;
+}
+
+void Responsive::raiseBurst(MonotonicTime at, Millicores level, BurstState state) {
+  if (level > level_) {
+    level_ = level;
+    state_ = state;
+  }
+  calm_since_ = at;
+  busiest_ = Nanos(0);
+}
+
+void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, Millicores wanted) {
+  busiest_ = std::max(busiest_, cpuTime(sample));
+  if (!throttled) return;
+  // A lower level was being tried, and it was in force.
+  if (state_ == BurstState::kTrying && *sample.limit <= scaled(level_, kMargin)) {
+    hold_ = std::min(hold_ * 2, kLongestHold);
+    raiseBurst(sample.at, before_trial_, BurstState::kLearned);
+  }
+  if (binding) {
+    raiseBurst(sample.at, wanted, BurstState::kGuessed);
+    return;
+  }
+  // What a throttled period lacked; but a period never needs more than all the work there was.
+  const Nanos blocked(sample.blocked.count() * sample.interval.count() / 1000);
+  const auto periods =
+      static_cast<std::int64_t>(std::max<std::uint64_t>(sample.throttled_periods, 1));
+  const Millicores missing = asLimit(blocked / periods, sample.period);
+  const Millicores all_work = scaled(asLimit(cpuTime(sample), sample.period), kMargin);
+  const Millicores level =
+      std::clamp(std::min(*sample.limit + missing, all_work), scaled(*sample.limit, kAtLimitStep),
+                 scaled(*sample.limit, kLargestStep));
+  raiseBurst(sample.at, usable(sample, level), BurstState::kLearned);
+}
+
+void Responsive::trimBurst(const Sample& sample) {
+  if (state_ == BurstState::kNone || sample.at - calm_since_ < holdNow()) return;
+  const Millicores lower = scaled(level_, 1 / kAtLimitStep);
+  if (state_ == BurstState::kGuessed) {
+    // Below this, use alone sets the limit.
+    const Millicores enough = scaled(window_.highestMean(), kAtLimitStep);
+    level_ = lower > enough ? lower : Millicores(0);
+    if (level_ == Millicores(0)) state_ = BurstState::kNone;
+  } else {
+    // That no more work was seen is known; that less would do must be tried, which needs a limit
+    // as low as the level.
+    const Millicores all_work = scaled(asLimit(busiest_, sample.period), kMargin);
+    const bool tested = sample.limit && *sample.limit <= scaled(level_, kMargin);
+    before_trial_ = level_;
+    level_ = std::min(all_work, tested ? lower : level_);
+    state_ = level_ == Millicores(0) ? BurstState::kNone : BurstState::kTrying;
+  }
+  calm_since_ = sample.at;
+  busiest_ = Nanos(0);
+}
+
+}  // namespace mbcas::demand

@@ -1,0 +1,49 @@
+// The recent samples of one container. Fixed size, nothing allocated.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "mbcas/base/units.h"
+
+namespace mbcas::demand {
+
+class Window {
+ public:
+  static constexpr Nanos kSpan = std::chrono::seconds(30);
+  static constexpr Nanos kMean = std::chrono::seconds(5);
+
+  // `guessed_at`: the value is not measured but concluded from waiting threads, under this limit.
+  void add(Nanos interval, Millicores usage, Millicores value,
+           std::optional<Millicores> guessed_at = std::nullopt);
+
+  // A higher limit has let the load show itself: guesses made under lower ones become `measured`,
+  // but not more than they were nor less than what was used then.
+  void correctGuesses(Millicores measured, Millicores limit);
+
+  Millicores median() const;
+  Millicores highestMean() const;
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t kCapacity = 64;
+  static std::size_t next(std::size_t i) { return (i + 1) % kCapacity; }
+  bool guessed(std::size_t i) const { return ((guesses_ >> i) & 1) != 0; }
+  void dropOldest();
+
+  // There is one per container and it is cold at every tick: what each tick looks at lies together
+  // and is narrow (millicores and microseconds), the rest is touched only where there are guesses.
+  std::array<std::int32_t, kCapacity> values_{};
+  std::array<std::uint32_t, kCapacity> intervals_{};
+  std::uint64_t span_ = 0;  // sum of the intervals
+  std::size_t first_ = 0;   // the oldest
+  std::size_t size_ = 0;
+  std::size_t nonzero_ = 0;
+  std::uint64_t guesses_ = 0;  // a bit for each entry
+  std::array<std::int32_t, kCapacity> usages_{};
+  std::array<std::int32_t, kCapacity> guessed_at_{};
+};
+
+}  // namespace mbcas::demand

@@ -1,0 +1,62 @@
+// A cgroup tree made of ordinary files, for tests: in one expression, or replayed step by step.
+//
+//   FakeTree tree({{"cgroup.controllers", "cpu pids\n"},
+//                  {"kubepods/pod1/cpu.stat", "usage_usec 5\n"}});
+//   tree.write("kubepods/pod1/cpu.stat", "usage_usec 9\n");
+//   detectMounts(tree.root());
+//
+// Every directory of it gets a cgroup.procs, as in a real tree. Removed with the object.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+namespace mbcas::kernel {
+
+class FakeTree {
+ public:
+  FakeTree(std::initializer_list<std::pair<std::string, std::string>> files = {}) {
+    // In memory where possible: tests rewrite it at every simulated second.
+    std::error_code ignored;
+    const std::filesystem::path memory = "/dev/shm";
+    std::string pattern =
+        (std::filesystem::is_directory(memory, ignored) ? memory
+                                                        : std::filesystem::temp_directory_path()) /
+        "mbcas-tree-XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    for (const auto& [path, content] : files) write(path, content);
+  }
+  ~FakeTree() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  FakeTree(const FakeTree&) = delete;
+  FakeTree& operator=(const FakeTree&) = delete;
+
+  const std::string& root() const { return root_; }
+
+  // In place: a descriptor that is held sees the new content, as with the kernel's files.
+  void write(const std::string& path, const std::string& content) {
+    makeCgroup(std::filesystem::path(path).parent_path().string());
+    std::ofstream(root_ + "/" + path, std::ios::trunc) << content;
+  }
+  void makeCgroup(const std::string& path) {
+    std::filesystem::path directory = root_;
+    for (const auto& part : std::filesystem::path(path)) {
+      directory /= part;
+      std::filesystem::create_directory(directory);
+      std::ofstream(directory / "cgroup.procs", std::ios::app);
+    }
+  }
+  void remove(const std::string& path) { std::filesystem::remove_all(root_ + "/" + path); }
+
+ private:
+  std::string root_;
+};
+
+}  // namespace mbcas::kernel

@@ -1,0 +1,32 @@
+// Where the cgroup hierarchies are, below one root directory (/sys/fs/cgroup, or a host's tree
+// mounted elsewhere).
+#pragma once
+
+#include <string>
+
+#include "mbcas/base/result.h"
+
+namespace mbcas::kernel {
+
+enum class Version { kV1, kV2 };
+
+// Absolute directories of the hierarchies; empty where there is none. A cgroup has the same
+// relative path in each. On v2 all four are one directory.
+struct Mounts {
+  Version version = Version::kV2;
+  std::string cpu;
+  std::string cpuacct;
+  std::string pids;
+  std::string unified;  // where pressure files are; on v1 only a hybrid host has it
+
+  bool hybrid() const { return version == Version::kV1 && !unified.empty(); }
+};
+
+// "cgroup v2", "cgroup v1", "cgroup v1 (hybrid)".
+std::string describe(const Mounts& mounts);
+
+// Finds them by the files that only they have, whatever the directories are called: "cpu",
+// "cpu,cpuacct", "cpuacct,cpu". The error says what was looked for and what to do.
+Result<Mounts> detectMounts(const std::string& root);
+
+}  // namespace mbcas::kernel

@@ -1,0 +1,212 @@
+#include "mbcas/kernel/pod_tree.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+
+namespace mbcas::kernel {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kMaxDepth = 24;       // a node in a container in a node in a container
+constexpr int kLevelsBelowPod = 2;  // the container, and one unknown level above it
+constexpr Nanos kWalkInterval = seconds(60);
+constexpr Nanos kWalkIntervalWithoutPods = seconds(5);
+constexpr Nanos kCountInterval = seconds(15);
+
+std::string_view lastPart(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view parentPath(std::string_view path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace
+
+PodTree::PodTree(Mounts mounts, DirectoryWatch::Method watch)
+    : mounts_(std::move(mounts)), watch_(watch) {}
+
+std::vector<PodTree::Entry> PodTree::list(const std::string& path) const {
+  std::vector<Entry> entries;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir((mounts_.cpu + path).c_str()),
+                                                      ::closedir);
+  if (!directory) {
+    if (errno != ENOENT) ++unreadable_;  // ENOENT: gone between two looks
+    return entries;
+  }
+  // One stream per thread is what readdir needs, and it is local.
+  while (const dirent* entry = ::readdir(directory.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") {
+      entries.push_back({std::string(name), entry->d_ino});
+    }
+  }
+  std::ranges::sort(entries, {}, &Entry::name);
+  return entries;
+}
+
+void PodTree::scan() {
+  unreadable_ = walked_ = 0;
+  for (const auto& [path, inode] : parents_) watch_.remove(path);
+  parents_.clear();
+  seen_.clear();
+  for (auto& [path, pod] : pods_) listContainers(pod);
+  walk("", {}, "", 0);
+  forgetPods("", [&](const std::string& path) { return !seen_.contains(path); });
+}
+
+void PodTree::walk(const std::string& path, const Entry& self, std::string_view parent, int depth) {
+  if (depth > kMaxDepth) return;
+  ++walked_;
+  const auto watchParent = [&] {
+    if (parents_.emplace(path, self.inode).second) watch_.add(path, mounts_.cpu + path);
+  };
+  if (isPodParent(self.name, parent)) watchParent();
+  for (const Entry& entry : list(path)) {
+    if (parsePodName(entry.name)) {
+      watchParent();
+      seePod(path + "/" + entry.name, entry, self.name);
+    } else {
+      walk(path + "/" + entry.name, entry, self.name, depth + 1);
+    }
+  }
+}
+
+void PodTree::seePod(const std::string& path, const Entry& entry, std::string_view parent) {
+  seen_.insert(path);
+  const auto known = pods_.find(path);
+  if (known != pods_.end() && known->second.inode == entry.inode) return;
+  std::optional<PodName> parsed = parsePodName(entry.name);
+  PodCgroup pod{std::move(parsed->uid),    path,        parsed->driver,
+                qosOf(entry.name, parent), entry.inode, {}};
+  watch_.add(path, mounts_.cpu + path);
+  listContainers(pod);
+  pods_.insert_or_assign(path, std::move(pod));
+  dirty_ = true;
+}
+
+template <class Lost>
+void PodTree::forgetPods(const std::string& below, Lost lost) {
+  for (auto pod = pods_.lower_bound(below + "/");
+       pod != pods_.end() && pod->first.starts_with(below + "/");) {
+    if (!lost(pod->first)) {
+      ++pod;
+      continue;
+    }
+    watch_.remove(pod->first);
+    pod = pods_.erase(pod);
+    dirty_ = true;
+  }
+}
+
+void PodTree::listContainers(PodCgroup& pod) {
+  std::vector<ContainerCgroup> found;
+  collectContainers(pod.path, kLevelsBelowPod, found);
+  std::ranges::sort(found, {}, &ContainerCgroup::id);
+  if (found == pod.containers) return;
+  pod.containers = std::move(found);
+  dirty_ = true;
+}
+
+void PodTree::collectContainers(const std::string& path, int levels,
+                                std::vector<ContainerCgroup>& found) const {
+  for (const Entry& entry : list(path)) {
+    std::string child = path + "/" + entry.name;
+    if (std::optional<ContainerName> container = parseContainerName(entry.name)) {
+      found.push_back(
+          {std::move(container->id), std::move(child), container->runtime, entry.inode});
+    } else if (levels > 1) {
+      collectContainers(child, levels - 1, found);
+    }
+  }
+}
+
+void PodTree::listParent(const std::string& path) {
+  const std::string_view name = lastPart(path);
+  seen_.clear();
+  for (const Entry& entry : list(path)) {
+    const std::string child = path + "/" + entry.name;
+    if (parsePodName(entry.name)) {
+      seePod(child, entry, name);
+      continue;
+    }
+    const auto known = parents_.find(child);
+    if (known != parents_.end() && known->second == entry.inode) continue;
+    if (known != parents_.end()) parents_.erase(known);  // made anew under the same name
+    walk(child, entry, name, 0);
+  }
+  forgetPods(path, [&](const std::string& pod) {
+    return parentPath(pod) == path && !seen_.contains(pod);
+  });
+}
+
+bool PodTree::refresh(MonotonicTime now) {
+  const bool count = now >= next_count_;
+  if (count) next_count_ = now + kCountInterval;
+  const bool complete = watch_.poll(changed_, count);
+  if (!complete || now >= next_walk_) {
+    scan();
+    next_walk_ = now + (pods_.empty() ? kWalkIntervalWithoutPods : kWalkInterval);
+  } else {
+    for (const std::string& path : changed_) {
+      if (parents_.contains(path)) {
+        listParent(path);
+      } else if (const auto pod = pods_.find(path); pod != pods_.end()) {
+        listContainers(pod->second);
+      }
+    }
+  }
+  return std::exchange(dirty_, false);
+}
+
+std::string PodTree::findContainer(std::string_view id) const {
+  for (const auto& [path, pod] : pods_) {
+    for (const ContainerCgroup& container : pod.containers) {
+      if (container.id == id) return container.path;
+    }
+  }
+  return findBelow("", id, 0);
+}
+
+std::string PodTree::findBelow(const std::string& path, std::string_view id, int depth) const {
+  if (depth > kMaxDepth || id.empty()) return {};
+  for (const Entry& entry : list(path)) {
+    std::string child = path + "/" + entry.name;
+    if (entry.name.find("conmon") == std::string::npos &&
+        entry.name.find(id) != std::string::npos) {
+      return child;
+    }
+    std::string found = findBelow(child, id, depth + 1);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+std::vector<std::string> PodTree::layouts() const {
+  std::set<std::string> distinct;
+  for (const auto& [path, pod] : pods_) {
+    // The base is what stands in front of the first directory that makes pods.
+    std::string_view base = path;
+    for (std::string_view above = parentPath(path); !above.empty(); above = parentPath(above)) {
+      if (isPodParent(lastPart(above), lastPart(parentPath(above)))) base = parentPath(above);
+    }
+    if (base == path) base = parentPath(path);
+    Runtime runtime = Runtime::kUnknown;
+    for (const ContainerCgroup& container : pod.containers) runtime = container.runtime;
+    distinct.insert(fmt::format("{}, {} driver, {}, below {}", describe(mounts_), name(pod.driver),
+                                pod.containers.empty()         ? "no containers yet"
+                                : runtime == Runtime::kUnknown ? "containerd or docker"
+                                                               : name(runtime),
+                                base.empty() ? "/" : base));
+  }
+  return {distinct.begin(), distinct.end()};
+}
+
+}  // namespace mbcas::kernel

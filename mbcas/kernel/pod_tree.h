@@ -1,0 +1,119 @@
+// The pods and containers of a host, found by walking its cgroup tree and kept up to date.
+//
+// A pod is found by the name of its directory wherever that is (names.h), so every distribution's
+// base path, kind's and minikube's nesting and a tree mounted elsewhere need no configuration. A
+// container is found by its id below its pod, one unknown level in between allowed; its own
+// children (crun's "container", a nested runtime's) are its business.
+//
+//   PodTree tree(mounts);
+//   tree.scan();
+//   for (const PodCgroup& pod : tree.pods()) ...
+//   if (tree.refresh(now)) ...      // something came or went; pods() is the new state
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/kernel/mounts.h"
+#include "mbcas/kernel/names.h"
+#include "mbcas/kernel/watch.h"
+
+namespace mbcas::kernel {
+
+struct ContainerCgroup {
+  std::string id;
+  std::string path;  // below the hierarchies, with a leading slash
+  Runtime runtime = Runtime::kUnknown;
+  std::uint64_t inode = 0;  // a cgroup made anew under the same name has another
+
+  friend bool operator==(const ContainerCgroup&, const ContainerCgroup&) = default;
+};
+
+struct PodCgroup {
+  std::string uid;
+  std::string path;
+  Driver driver = Driver::kSystemd;
+  Qos qos = Qos::kGuaranteed;
+  std::uint64_t inode = 0;
+  std::vector<ContainerCgroup> containers;  // by id; the pause container is one of them
+
+  friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
+};
+
+// Where the pods are. The Kubernetes one is PodTree; a host without it names cgroups of its own.
+class PodSource {
+ public:
+  virtual ~PodSource() = default;
+  virtual const Mounts& mounts() const = 0;
+  // By path. Valid until the next scan or refresh.
+  virtual const std::map<std::string, PodCgroup>& pods() const = 0;
+  // Looks again at what changed since the last call; true if pods() differs.
+  virtual bool refresh(MonotonicTime now) = 0;
+  // Looks at everything at the next refresh.
+  virtual void distrust() = 0;
+};
+
+class PodTree final : public PodSource {
+ public:
+  explicit PodTree(Mounts mounts, DirectoryWatch::Method watch = DirectoryWatch::Method::kInotify);
+
+  // Walks everything. Directories that cannot be read are counted and passed over.
+  void scan();
+
+  // Lists only directories that changed. Walks everything every minute (every five seconds while
+  // there are no pods), for trees that come later: a kubelet that starts, a node in a container.
+  bool refresh(MonotonicTime now) override;
+  void distrust() override { next_walk_ = {}; }
+
+  const Mounts& mounts() const override { return mounts_; }
+  const std::map<std::string, PodCgroup>& pods() const override { return pods_; }
+
+  // A container by its id: in a pod, or anywhere else in the tree (found by a walk). Empty if it
+  // is nowhere.
+  std::string findContainer(std::string_view id) const;
+
+  // The layouts in use, for a person: "cgroup v2, systemd driver, containerd, below
+  // /kubelet.slice".
+  std::vector<std::string> layouts() const;
+
+  std::uint64_t unreadable() const { return unreadable_; }  // directories, in the last walk
+  std::uint64_t walked() const { return walked_; }          // directories, in the last walk
+  std::uint64_t missedByEvents() const { return watch_.missedByEvents(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::uint64_t inode;
+  };
+  std::vector<Entry> list(const std::string& path) const;
+  void walk(const std::string& path, const Entry& self, std::string_view parent, int depth);
+  void listParent(const std::string& path);
+  void seePod(const std::string& path, const Entry& entry, std::string_view parent);
+  void listContainers(PodCgroup& pod);
+  void collectContainers(const std::string& path, int levels,
+                         std::vector<ContainerCgroup>& found) const;
+  template <class Lost>
+  void forgetPods(const std::string& below, Lost lost);
+  std::string findBelow(const std::string& path, std::string_view id, int depth) const;
+
+  Mounts mounts_;
+  DirectoryWatch watch_;
+  std::map<std::string, PodCgroup> pods_;
+  std::unordered_map<std::string, std::uint64_t> parents_;  // watched directories in which pods
+                                                            // are made, with their inodes
+  std::unordered_set<std::string> changed_;
+  std::unordered_set<std::string> seen_;  // pods met in the listing under way
+  mutable std::uint64_t unreadable_ = 0;
+  std::uint64_t walked_ = 0;
+  bool dirty_ = false;
+  MonotonicTime next_walk_{};
+  MonotonicTime next_count_{};
+};
+
+}  // namespace mbcas::kernel
