@@ -25,8 +25,9 @@ struct ApiError {
     std::string field;
   };
 
-  int code = 0;         // HTTP status; 0 if the server did not answer
-  std::string reason;   // of the Status ("Conflict", "Invalid", ...), or of the transport (kConnect...)
+  int code = 0;  // HTTP status; 0 if the server did not answer
+  std::string
+      reason;  // of the Status ("Conflict", "Invalid", ...), or of the transport (kConnect...)
   std::string message;  // one line for a person; never holds a credential
   std::vector<Cause> causes;
   std::optional<Nanos> retry_after;  // the server's hint
@@ -50,9 +51,7 @@ struct ApiError {
   // 504 "Too large resource version": the server has not caught up with what we have seen.
   bool tooLargeVersion() const;
   // Worth another try later without changing the request.
-  bool transient() const {
-    return !answered() || code == 429 || code >= 500;
-  }
+  bool transient() const { return !answered() || code == 429 || code >= 500; }
   // An apply that was refused because other managers own fields; one cause per field.
   bool applyConflict() const;
 

@@ -96,7 +96,8 @@ int leadingNumber(std::string_view text) {
 }
 
 void addWriteQuery(const WriteOptions& options, Call& call) {
-  if (!options.field_manager.empty()) call.query.emplace_back("fieldManager", options.field_manager);
+  if (!options.field_manager.empty())
+    call.query.emplace_back("fieldManager", options.field_manager);
   if (options.force) call.query.emplace_back("force", "true");
   if (options.dry_run) call.query.emplace_back("dryRun", "All");
 }
@@ -293,8 +294,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     active.exchange = 0;
     const bool complete = outcome.end == HttpEnd::kComplete;
     if (options_.metrics != nullptr) {
-      options_.metrics->requestDone(outcome.status == 0 ? "<error>" : std::to_string(outcome.status),
-                                    active.call.method, host_, clock_.monotonic() - active.started);
+      options_.metrics->requestDone(
+          outcome.status == 0 ? "<error>" : std::to_string(outcome.status), active.call.method,
+          host_, clock_.monotonic() - active.started);
     }
     if (complete && outcome.status >= 200 && outcome.status < 300) {
       return finish(id, std::move(active.body));
@@ -310,7 +312,8 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
                               : transportError(outcome);
     if (const std::optional<Nanos> delay = retryDelay(active, outcome)) {
       active.timer = loop_.after(*delay, [self = weak_from_this(), id] {
-        if (const auto impl = self.lock(); impl && impl->active_.contains(id)) impl->authenticate(id);
+        if (const auto impl = self.lock(); impl && impl->active_.contains(id))
+          impl->authenticate(id);
       });
       return;
     }

@@ -1,11 +1,12 @@
-// Requests to one API server: authenticated, throttled, retried where the server asks for it, counted,
-// and decoded into typed objects.
+// Requests to one API server: authenticated, throttled, retried where the server asks for it,
+// counted, and decoded into typed objects.
 //
 //   HttpLoop loop;
 //   Client client(loop, config, clock, {.user_agent = "example/1.0"});
 //   ApiResult<std::shared_ptr<const Pod>> pod = client.get<Pod>("default", "web-1");
 //
-// The typed calls wait for the answer; they are for any thread but the loop's. send() does not wait.
+// The typed calls wait for the answer; they are for any thread but the loop's. send() does not
+// wait.
 #pragma once
 
 #include <cstdint>
@@ -131,7 +132,8 @@ class Client {
   template <class T>
   ApiResult<std::shared_ptr<const T>> create(std::string_view name_space, std::string body,
                                              const WriteOptions& options = {}) {
-    return typed<T>(exchange(T::kind(), createCall(T::kind(), name_space, std::move(body), options)));
+    return typed<T>(
+        exchange(T::kind(), createCall(T::kind(), name_space, std::move(body), options)));
   }
   // Replaces the object; the body's resourceVersion, if any, must be the current one.
   template <class T>
@@ -144,8 +146,8 @@ class Client {
   ApiResult<std::shared_ptr<const T>> patch(std::string_view name_space, std::string_view name,
                                             PatchType type, std::string body,
                                             const WriteOptions& options = {}) {
-    return typed<T>(
-        exchange(T::kind(), patchCall(T::kind(), name_space, name, type, std::move(body), options)));
+    return typed<T>(exchange(
+        T::kind(), patchCall(T::kind(), name_space, name, type, std::move(body), options)));
   }
   // Server-side apply: `options.field_manager` is required. When others manage a field of the body
   // the answer is an applyConflict() whose causes name field and manager.

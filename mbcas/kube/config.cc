@@ -83,7 +83,8 @@ void mergeNamed(const YAML::Node& list, const char* inner, const std::filesystem
   if (!list || !list.IsSequence()) return;
   for (const YAML::Node& item : list) {
     const YAML::Node body = item[inner];
-    into.try_emplace(textAt(item, "name"), Entry{body ? body : YAML::Node(YAML::NodeType::Map), folder});
+    into.try_emplace(textAt(item, "name"),
+                     Entry{body ? body : YAML::Node(YAML::NodeType::Map), folder});
   }
 }
 
@@ -209,7 +210,8 @@ std::vector<std::string> filesOf(const KubeconfigSource& source) {
   std::string_view rest = source.environment;
   while (!rest.empty()) {
     const std::size_t colon = rest.find(':');
-    if (const std::string_view path = rest.substr(0, colon); !path.empty()) files.emplace_back(path);
+    if (const std::string_view path = rest.substr(0, colon); !path.empty())
+      files.emplace_back(path);
     rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
   }
   if (source.environment.empty() && !source.home.empty()) {
@@ -266,8 +268,8 @@ Result<ClientConfig> inClusterConfig(const InClusterSource& source) {
   }
   ClientConfig config;
   const bool ipv6 = source.service_host.find(':') != std::string::npos;
-  config.server = fmt::format(ipv6 ? "https://[{}]:{}" : "https://{}:{}", source.service_host,
-                              source.service_port);
+  const std::string host = ipv6 ? "[" + source.service_host + "]" : source.service_host;
+  config.server = fmt::format("https://{}:{}", host, source.service_port);
   config.token_file = source.directory + "/token";
   config.ca.path = source.directory + "/ca.crt";
   if (Result<std::string> token = readSmallFile(config.token_file); !token) {

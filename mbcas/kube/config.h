@@ -1,5 +1,5 @@
-// How to reach an API server and as whom: from kubeconfig files, or from inside a pod. The rules are
-// those of kubectl. Nothing here reads the environment: the caller passes what it says.
+// How to reach an API server and as whom: from kubeconfig files, or from inside a pod. The rules
+// are those of kubectl. Nothing here reads the environment: the caller passes what it says.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace mbcas::kube {
 
-// A file, or its contents; contents win. Files are read when a connection is made, so that a renewed
-// certificate is used from then on.
+// A file, or its contents; contents win. Files are read when a connection is made, so that a
+// renewed certificate is used from then on.
 struct PemSource {
   std::string path;
   std::string data;
@@ -59,10 +59,10 @@ struct ClientConfig {
 };
 
 struct KubeconfigSource {
-  std::string explicit_path;   // --kubeconfig: must exist
-  std::string environment;     // $KUBECONFIG: a list separated by ':'; missing files are skipped
-  std::string home;            // ~/.kube/config if neither of the above is given
-  std::string context;         // --context; empty: the file's current-context
+  std::string explicit_path;  // --kubeconfig: must exist
+  std::string environment;    // $KUBECONFIG: a list separated by ':'; missing files are skipped
+  std::string home;           // ~/.kube/config if neither of the above is given
+  std::string context;        // --context; empty: the file's current-context
 };
 Result<ClientConfig> loadKubeconfig(const KubeconfigSource& source);
 

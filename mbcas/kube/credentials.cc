@@ -50,7 +50,8 @@ std::string base64(std::string_view text) {
 
 class FixedCredential final : public CredentialSource {
  public:
-  explicit FixedCredential(std::string authorization) : credential_{std::move(authorization), {}, {}} {}
+  explicit FixedCredential(std::string authorization)
+      : credential_{std::move(authorization), {}, {}} {}
   Result<Credential> get() override { return credential_; }
 
  private:
@@ -126,15 +127,16 @@ Result<std::string> readAll(int fd, const Clock& clock) {
   }
 }
 
-// Runs the plugin and returns what it printed on standard output. Its standard error goes where ours
-// goes, its standard input is empty: nobody is there to answer questions.
+// Runs the plugin and returns what it printed on standard output. Its standard error goes where
+// ours goes, its standard input is empty: nobody is there to answer questions.
 Result<std::string> runPlugin(const ExecPlugin& plugin, const std::string& exec_info,
                               const Clock& clock) {
   Pipe out;
   if (!out.open()) return failure("cannot make a pipe");
   std::vector<std::string> env_text;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("KUBERNETES_EXEC_INFO=")) env_text.emplace_back(*entry);
+    if (!std::string_view(*entry).starts_with("KUBERNETES_EXEC_INFO="))
+      env_text.emplace_back(*entry);
   }
   for (const auto& [name, value] : plugin.env) env_text.push_back(name + "=" + value);
   env_text.push_back("KUBERNETES_EXEC_INFO=" + exec_info);
@@ -206,7 +208,8 @@ class ExecCredential final : public CredentialSource {
     if (config.exec->provide_cluster_info) {
       json.key("cluster").beginObject();
       json.key("server").value(config.server);
-      if (!config.tls_server_name.empty()) json.key("tls-server-name").value(config.tls_server_name);
+      if (!config.tls_server_name.empty())
+        json.key("tls-server-name").value(config.tls_server_name);
       if (config.insecure) json.key("insecure-skip-tls-verify").value(true);
       if (!config.proxy_url.empty()) json.key("proxy-url").value(config.proxy_url);
       std::string ca = config.ca.data;

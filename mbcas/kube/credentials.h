@@ -1,6 +1,6 @@
-// The credential that goes with each request, kept fresh: a service account's token is rotated in its
-// file, an exec plugin's expires. What is secret stays in here and in the request's header; no error
-// text holds it.
+// The credential that goes with each request, kept fresh: a service account's token is rotated in
+// its file, an exec plugin's expires. What is secret stays in here and in the request's header; no
+// error text holds it.
 #pragma once
 
 #include <memory>

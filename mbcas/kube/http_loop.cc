@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -67,9 +68,8 @@ std::size_t onHeader(char* data, std::size_t size, std::size_t count, void* user
   std::string_view line(data, size * count);
   constexpr std::string_view kName = "retry-after:";
   if (line.size() > kName.size() &&
-      std::equal(kName.begin(), kName.end(), line.begin(), [](char a, char b) {
-        return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b);
-      })) {
+      std::equal(kName.begin(), kName.end(), line.begin(),
+                 [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); })) {
     line.remove_prefix(kName.size());
     while (line.starts_with(' ')) line.remove_prefix(1);
     int wait = 0;  // the form with a date is not used by Kubernetes
@@ -119,7 +119,8 @@ HostPort hostPortOf(std::string_view url) {
   url.remove_prefix(std::min(url.size(), url.find("://") + 3));
   url = url.substr(0, url.find('/'));
   const std::size_t colon = url.rfind(':');
-  const bool has_port = colon != std::string_view::npos && url.find(']', colon) == std::string_view::npos;
+  const bool has_port =
+      colon != std::string_view::npos && url.find(']', colon) == std::string_view::npos;
   return {std::string(url.substr(0, has_port ? colon : url.size())),
           has_port ? std::string(url.substr(colon + 1)) : "443"};
 }
@@ -145,7 +146,7 @@ void setTls(CURL* easy, const HttpTls& tls) {
   setPem(easy, tls.client_cert, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
   setPem(easy, tls.client_key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
   if (!tls.ca.empty()) set(easy, CURLOPT_CAPATH, nullptr);  // ours, not the system's as well
-  set(easy, CURLOPT_CA_CACHE_TIMEOUT, 60L);  // a renewed file is noticed
+  set(easy, CURLOPT_CA_CACHE_TIMEOUT, 60L);                 // a renewed file is noticed
   set(easy, CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
   set(easy, CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -318,7 +319,8 @@ class HttpLoop::Impl {
     exchange->last_byte = now;
     if (r.timeout > Nanos(0)) exchange->deadline = now + r.timeout;
     curl_slist* headers = nullptr;
-    for (const std::string& header : r.headers) headers = curl_slist_append(headers, header.c_str());
+    for (const std::string& header : r.headers)
+      headers = curl_slist_append(headers, header.c_str());
     headers = curl_slist_append(headers, "Expect:");  // send the body at once
     exchange->headers.reset(headers);
 
@@ -398,7 +400,7 @@ class HttpLoop::Impl {
   std::atomic<Id> next_id_ = 1;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::thread::id> thread_id_;
-  std::map<Id, Timer> timers_;                          // loop thread only
+  std::map<Id, Timer> timers_;                         // loop thread only
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;  // loop thread only
   std::thread thread_;
 };

@@ -1,9 +1,9 @@
 // One thread that carries every HTTP exchange, and timers beside them. Streams do not block each
 // other, nothing else in the runtime needs a thread, and whatever runs on the loop needs no lock.
 //
-// HTTP/1.1: a watch has a connection of its own, other requests share kept-alive ones. A transfer is
-// never paused: the receiver takes what comes or ends it. Every exchange ends, with exactly one call
-// of `done`, because each has a deadline or an idle deadline.
+// HTTP/1.1: a watch has a connection of its own, other requests share kept-alive ones. A transfer
+// is never paused: the receiver takes what comes or ends it. Every exchange ends, with exactly one
+// call of `done`, because each has a deadline or an idle deadline.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ struct HttpRequest {
   std::string proxy_url;
   bool gzip = false;
   Nanos connect_timeout = std::chrono::seconds(10);
-  Nanos timeout{0};       // of the whole exchange; 0: none
-  Nanos idle_timeout{0};  // since the last byte; 0: none
+  Nanos timeout{0};          // of the whole exchange; 0: none
+  Nanos idle_timeout{0};     // since the last byte; 0: none
   std::size_t max_body = 0;  // after decompression; 0: no bound, the receiver sees to it
   // A piece of the answer's body, on the loop. Returns false to end the exchange.
   std::function<bool(int status, std::string_view piece)> receive;

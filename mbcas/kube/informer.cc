@@ -38,7 +38,8 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void input(const WatchInput& input) {
-    act(machine_.on(input, client_.clock().monotonic(), std::uniform_real_distribution<double>(0, 1)(random_)));
+    act(machine_.on(input, client_.clock().monotonic(),
+                    std::uniform_real_distribution<double>(0, 1)(random_)));
   }
 
   void stop() {
@@ -55,6 +56,15 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
  private:
+  // Runs if the cache is still there and still in the attempt in which this was made.
+  template <class F>
+  auto guarded(F run) {
+    return [self = weak_from_this(), attempt = attempt_, run](auto&&... args) {
+      const auto impl = self.lock();
+      if (impl && impl->attempt_ == attempt) run(*impl, std::forward<decltype(args)>(args)...);
+    };
+  }
+
   void act(WatchStep step) {
     shown_phase_ = machine_.phase();
     if (step.complete) swapIn();
@@ -94,15 +104,6 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     }
   }
 
-  // Runs if the cache is still there and still in the attempt in which this was made.
-  template <class F>
-  auto guarded(F run) {
-    return [self = weak_from_this(), attempt = attempt_, run](auto&&... args) {
-      const auto impl = self.lock();
-      if (impl && impl->attempt_ == attempt) run(*impl, std::forward<decltype(args)>(args)...);
-    };
-  }
-
   // Whatever the last attempt still has to say is not heard.
   void endCall() {
     ++attempt_;
@@ -134,13 +135,14 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
                                                  self.collected_.insert(std::move(object));
                                                }));
     call.receive = [reader](std::string_view piece) { return reader->receive(piece); };
-    call_ = client_.send(std::move(call), guarded([reader](Impl& self, ApiResult<std::string> body) {
-                           self.call_ = 0;
-                           if (!body) return self.fail(std::move(body).error());
-                           Result<ListPosition> page = reader->finish();
-                           if (!page) return self.fail(malformed(page.error()));
-                           self.input(watch_input::PageEnded{page->resource_version, page->next});
-                         }));
+    call_ =
+        client_.send(std::move(call), guarded([reader](Impl& self, ApiResult<std::string> body) {
+                       self.call_ = 0;
+                       if (!body) return self.fail(std::move(body).error());
+                       Result<ListPosition> page = reader->finish();
+                       if (!page) return self.fail(malformed(page.error()));
+                       self.input(watch_input::PageEnded{page->resource_version, page->next});
+                     }));
   }
 
   void sendWatch(Query query) {
@@ -207,7 +209,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   const WatchOptions options_;
   WatchMachine machine_;
   std::mt19937_64 random_;
-  Store store_;                                              // thread-safe for readers
+  Store store_;  // thread-safe for readers
   std::vector<std::function<void(const Change&)>> handlers_;
   ObjectSet collected_;  // by a list that is not complete
   std::uint64_t attempt_ = 0;

@@ -46,8 +46,8 @@ class WatchCache {
   WatchCache& operator=(const WatchCache&) = delete;
 
   void addIndex(std::string name, Store::IndexFunction function);
-  // Called on the loop, in order, after the store has changed. Must not wait for anything. A handler
-  // that is added after start() is first told of all that is there.
+  // Called on the loop, in order, after the store has changed. Must not wait for anything. A
+  // handler that is added after start() is first told of all that is there.
   void addHandler(std::function<void(const Change&)> handler);
 
   void start();

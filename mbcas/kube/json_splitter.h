@@ -1,6 +1,6 @@
 // Cuts a byte stream into whole JSON values as the bytes come in, whatever the chunks: a watch is a
-// sequence of events, a list is one document whose "items" are wanted one by one. Thus a list of any
-// length needs the memory of its largest object, and both go through the same decoder.
+// sequence of events, a list is one document whose "items" are wanted one by one. Thus a list of
+// any length needs the memory of its largest object, and both go through the same decoder.
 //
 // Looks only at brackets and quotes. Whether a frame is good JSON is for the parser to say.
 #pragma once
@@ -43,12 +43,12 @@ class JsonSplitter {
   std::size_t max_frame_;
   std::string frame_;
   std::string outer_;
-  std::string key_;         // the last string seen at the top level of a list
-  std::size_t depth_ = 0;   // open brackets, strings aside
+  std::string key_;        // the last string seen at the top level of a list
+  std::size_t depth_ = 0;  // open brackets, strings aside
   bool in_string_ = false;
-  bool escaped_ = false;    // the last byte was a backslash inside a string
-  bool in_items_ = false;   // kList: inside the array of items
-  bool complete_ = false;   // kList: the outer document is closed
+  bool escaped_ = false;   // the last byte was a backslash inside a string
+  bool in_items_ = false;  // kList: inside the array of items
+  bool complete_ = false;  // kList: the outer document is closed
 };
 
 }  // namespace mbcas::kube

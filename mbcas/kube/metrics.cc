@@ -30,10 +30,10 @@ const Buckets& queueBuckets() {
   return kBuckets;
 }
 const Buckets& reconcileBuckets() {
-  static const Buckets kBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4,
-                                   0.45,  0.5,  0.6,   0.7,  0.8, 0.9,  1.0, 1.25, 1.5, 1.75, 2.0,
-                                   2.5,   3.0,  3.5,   4.0,  4.5, 5,    6,   7,    8,   9,    10,
-                                   15,    20,   25,    30,   40,  50,   60};
+  static const Buckets kBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
+                                   0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1.0,  1.25, 1.5,
+                                   1.75,  2.0,  2.5,   3.0,  3.5, 4.0,  4.5, 5,    6,    7,
+                                   8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
   return kBuckets;
 }
 
@@ -54,8 +54,8 @@ struct Metrics::Impl {
     return prometheus::BuildHistogram().Name(name).Help(help).Register(*registry);
   }
 
-  Family<prometheus::Counter>& requests = counter(
-      "rest_client_requests_total", "HTTP requests by status code, method and host.");
+  Family<prometheus::Counter>& requests =
+      counter("rest_client_requests_total", "HTTP requests by status code, method and host.");
   Family<prometheus::Histogram>& request_seconds =
       histogram("rest_client_request_duration_seconds", "Request latency by verb and host.");
   Family<prometheus::Gauge>& depth = gauge("workqueue_depth", "Keys waiting in the queue.");
@@ -66,10 +66,10 @@ struct Metrics::Impl {
       histogram("workqueue_queue_duration_seconds", "How long keys wait before work begins.");
   Family<prometheus::Histogram>& work_seconds =
       histogram("workqueue_work_duration_seconds", "How long work on a key takes.");
-  Family<prometheus::Gauge>& unfinished = gauge(
-      "workqueue_unfinished_work_seconds", "Sum of the ages of the work that is in progress.");
-  Family<prometheus::Gauge>& longest = gauge("workqueue_longest_running_processor_seconds",
-                                             "Age of the oldest work in progress.");
+  Family<prometheus::Gauge>& unfinished = gauge("workqueue_unfinished_work_seconds",
+                                                "Sum of the ages of the work that is in progress.");
+  Family<prometheus::Gauge>& longest =
+      gauge("workqueue_longest_running_processor_seconds", "Age of the oldest work in progress.");
   Family<prometheus::Counter>& reconciles =
       counter("controller_runtime_reconcile_total", "Reconciliations by controller and result.");
   Family<prometheus::Counter>& reconcile_errors =
@@ -80,8 +80,8 @@ struct Metrics::Impl {
       gauge("controller_runtime_active_workers", "Workers that are reconciling.");
   Family<prometheus::Gauge>& max_workers =
       gauge("controller_runtime_max_concurrent_reconciles", "Workers that there are.");
-  Family<prometheus::Gauge>& master = gauge(
-      "leader_election_master_status", "1 if this process leads, 0 if it stands by.");
+  Family<prometheus::Gauge>& master =
+      gauge("leader_election_master_status", "1 if this process leads, 0 if it stands by.");
   Family<prometheus::Counter>& watch_restarts = counter(
       "kube_watch_restarts_total", "Watches that had to begin anew: from a list, or resumed.");
 };

@@ -68,9 +68,10 @@ std::string Kind::apiVersion() const {
 
 std::string Kind::path(std::string_view name_space, std::string_view object,
                        std::string_view subresource) const {
-  std::string path = group.empty() ? fmt::format("/api/{}", version)
-                                   : fmt::format("/apis/{}/{}", group, version);
-  if (namespaced && !name_space.empty()) path += fmt::format("/namespaces/{}", percentEncode(name_space));
+  std::string path =
+      group.empty() ? fmt::format("/api/{}", version) : fmt::format("/apis/{}/{}", group, version);
+  if (namespaced && !name_space.empty())
+    path += fmt::format("/namespaces/{}", percentEncode(name_space));
   path += fmt::format("/{}", plural);
   if (!object.empty()) path += fmt::format("/{}", percentEncode(object));
   if (!subresource.empty()) path += fmt::format("/{}", subresource);
@@ -152,8 +153,7 @@ ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
 
 Result<ObjectPtr> Decoder::decode(const Kind& kind, std::string& json) {
   ObjectPtr object;
-  Result<void> parsed =
-      parser_.parse(json, [&](JsonCursor root) { object = decode(kind, root); });
+  Result<void> parsed = parser_.parse(json, [&](JsonCursor root) { object = decode(kind, root); });
   if (!parsed) {
     std::string what = fmt::format("decoding a {}", kind.name);
     if (object && !object->meta.name.empty()) what += fmt::format(" {}", objectKey(object->meta));

@@ -164,7 +164,8 @@ void decodeHpa(HorizontalPodAutoscaler& hpa, std::string_view key, JsonCursor va
     if (name == "desiredReplicas") hpa.desired_replicas = int32(field);
     if (name == "metrics") {
       std::vector<HorizontalPodAutoscaler::Metric> metrics;
-      field.elements([&](JsonCursor metric) { metrics.push_back(decodeMetric(hpa.arena, metric)); });
+      field.elements(
+          [&](JsonCursor metric) { metrics.push_back(decodeMetric(hpa.arena, metric)); });
       hpa.metrics = hpa.arena.list(metrics);
     }
   });
@@ -331,14 +332,13 @@ const Kind& HorizontalPodAutoscaler::kind() {
 }
 
 const Kind& VerticalPodAutoscaler::kind() {
-  static const Kind kKind = makeKind<VerticalPodAutoscaler>(
-      {.group = "autoscaling.k8s.io",
-       .version = "v1",
-       .plural = "verticalpodautoscalers",
-       .name = "VerticalPodAutoscaler"},
-      [](VerticalPodAutoscaler& vpa, std::string_view key, JsonCursor value) {
-        decodeVpa(vpa, key, value);
-      });
+  static const Kind kKind =
+      makeKind<VerticalPodAutoscaler>({.group = "autoscaling.k8s.io",
+                                       .version = "v1",
+                                       .plural = "verticalpodautoscalers",
+                                       .name = "VerticalPodAutoscaler"},
+                                      [](VerticalPodAutoscaler& vpa, std::string_view key,
+                                         JsonCursor value) { decodeVpa(vpa, key, value); });
   return kKind;
 }
 
@@ -354,14 +354,19 @@ const Kind& PodDisruptionBudget::kind() {
 }
 
 const Kind& Namespace::kind() {
-  static const Kind kKind = makeKind<Namespace>(
-      {.group = "", .version = "v1", .plural = "namespaces", .name = "Namespace", .namespaced = false},
-      [](Namespace& name_space, std::string_view key, JsonCursor value) {
-        if (key != "status") return;
-        value.members([&](std::string_view name, JsonCursor field) {
-          if (name == "phase") name_space.phase = name_space.arena.text(field.text());
-        });
-      });
+  static const Kind kKind =
+      makeKind<Namespace>({.group = "",
+                           .version = "v1",
+                           .plural = "namespaces",
+                           .name = "Namespace",
+                           .namespaced = false},
+                          [](Namespace& name_space, std::string_view key, JsonCursor value) {
+                            if (key != "status") return;
+                            value.members([&](std::string_view name, JsonCursor field) {
+                              if (name == "phase")
+                                name_space.phase = name_space.arena.text(field.text());
+                            });
+                          });
   return kKind;
 }
 

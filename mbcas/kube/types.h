@@ -56,10 +56,10 @@ struct Container {
 
 struct ContainerStatus {
   Str name;
-  Str id;              // "containerd://0123..."; empty until it was first started
-  Amounts requests;    // actual: what the runtime reports
-  Amounts limits;      // actual
-  Amounts allocated;   // requests that the kubelet has granted
+  Str id;             // "containerd://0123..."; empty until it was first started
+  Amounts requests;   // actual: what the runtime reports
+  Amounts limits;     // actual
+  Amounts allocated;  // requests that the kubelet has granted
   std::int32_t restarts = 0;
   bool running = false;
   bool has_resources = false;  // status.resources is there, be it empty: the node can resize
@@ -75,7 +75,7 @@ struct ResizeCondition {
 
 struct Pod : Object {
   using Object::Object;
-  Str node;  // empty until scheduled
+  Str node;                    // empty until scheduled
   List<Container> containers;  // init containers first
   List<ContainerStatus> statuses;
   std::int64_t observed_generation = 0;  // 0 before Kubernetes 1.34
@@ -182,9 +182,9 @@ struct TargetReference {
 struct HorizontalPodAutoscaler : Object {  // autoscaling/v2
   using Object::Object;
   struct Metric {
-    Str type;         // Resource, ContainerResource, Pods, Object, External
-    Str resource;     // of the first two: cpu, memory
-    Str target_type;  // Utilization, AverageValue, Value
+    Str type;                              // Resource, ContainerResource, Pods, Object, External
+    Str resource;                          // of the first two: cpu, memory
+    Str target_type;                       // Utilization, AverageValue, Value
     std::int32_t average_utilization = 0;  // percent
   };
   TargetReference target;
@@ -228,7 +228,7 @@ struct LabelSelector {
 struct PodDisruptionBudget : Object {
   using Object::Object;
   LabelSelector selector;
-  Str min_available;    // "2" or "50%"; empty if absent
+  Str min_available;  // "2" or "50%"; empty if absent
   Str max_unavailable;
   std::int32_t disruptions_allowed = 0;
   std::int32_t current_healthy = 0;

@@ -1,5 +1,6 @@
-// What a watch cache does next: the states of list-and-watch and the one function that moves between
-// them. Pure: it sees inputs, time and chance, and says what to do; see informer.h for who does it.
+// What a watch cache does next: the states of list-and-watch and the one function that moves
+// between them. Pure: it sees inputs, time and chance, and says what to do; see informer.h for who
+// does it.
 //
 //                +--------------- expired ---------------+
 //                v                                       |
@@ -56,10 +57,9 @@ struct Failed {    // the request, or an ERROR event in the stream
   ApiError error;
 };
 }  // namespace watch_input
-using WatchInput =
-    std::variant<watch_input::Start, watch_input::Stop, watch_input::WaitOver,
-                 watch_input::PageEnded, watch_input::Progress, watch_input::Closed,
-                 watch_input::Failed>;
+using WatchInput = std::variant<watch_input::Start, watch_input::Stop, watch_input::WaitOver,
+                                watch_input::PageEnded, watch_input::Progress, watch_input::Closed,
+                                watch_input::Failed>;
 
 struct WatchStep {
   enum class Do {
@@ -99,9 +99,9 @@ class WatchMachine {
   std::string version_;       // of the last thing seen; where a watch resumes
   std::string list_version_;  // the next list must not be older; "0": any, "": the newest
   bool listed_before_ = false;
-  bool paging_ = false;        // beyond the first page
-  bool streaming_refused_ = false;   // the server does not know it
-  bool plain_list_next_ = false;     // streaming failed: list once
+  bool paging_ = false;             // beyond the first page
+  bool streaming_refused_ = false;  // the server does not know it
+  bool plain_list_next_ = false;    // streaming failed: list once
   MonotonicTime watch_began_{};
   bool saw_event_ = false;
   int failures_ = 0;

@@ -54,13 +54,14 @@ Result<void> WatchReader::readEvent(std::string& frame) {
       event->object = decoder_.decode(kind_, value);
     }
   };
-  // The type comes first in practice. JSON does not promise it: then a second look finds the object.
+  // The type comes first in practice. JSON does not promise it: then a second look finds the
+  // object.
   for (int look = 0; look < 2 && !event; ++look) {
     Result<void> parsed =
         decoder_.parser().parse(frame, [&](JsonCursor root) { root.members(readMembers); });
     if (!parsed) {
-      return failure(
-          std::move(parsed).error().within(fmt::format("decoding a watch event of {}", kind_.name)));
+      return failure(std::move(parsed).error().within(
+          fmt::format("decoding a watch event of {}", kind_.name)));
     }
   }
   if (!event) return failure("decoding a watch event: type or object is missing");

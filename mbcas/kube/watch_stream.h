@@ -15,10 +15,10 @@ namespace mbcas::kube {
 struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
   Type type = Type::kError;
-  ObjectPtr object;             // the first three; a deleted one in its last state
-  std::string resource_version;  // of all but kError
+  ObjectPtr object;                 // the first three; a deleted one in its last state
+  std::string resource_version;     // of all but kError
   bool initial_events_end = false;  // this bookmark closes the initial set of a streaming list
-  ApiError error;                // kError
+  ApiError error;                   // kError
 };
 
 class WatchReader {
