@@ -1,0 +1,336 @@
+"""etcd and kube-apiserver: alone on loopback ports for tests, and as part of a node."""
+
+import base64
+import json
+import os
+import random
+import secrets
+import select
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+from . import build
+from .common import ClusterError, say
+from .run import Component, Run, identity
+
+SERVICE_RANGE = "10.0.0.0/24"
+ADMIN = "admin"
+START_TIMEOUT_S = 90
+PORT_ATTEMPTS = 10
+
+
+class Options:
+    """What a caller may change about a control plane."""
+
+    def __init__(self, users=(), etcd_args=(), apiserver_args=(), service_accounts=False):
+        self.users = users  # "name" or "name,group,group", each given a token of its own
+        self.etcd_args = list(etcd_args)
+        self.apiserver_args = list(apiserver_args)
+        self.service_accounts = service_accounts
+
+
+class ControlPlane:
+    """The two components of one run, with the credentials that clients need."""
+
+    def __init__(self, run, binaries, options, address="127.0.0.1"):
+        self.run = run
+        self.binaries = binaries
+        self.options = options
+        self.address = address
+        self.ca_file = run.dir / "ca.crt"
+        self.service_account_key = run.dir / "service-account.key"
+        self.tokens = {}
+        self.etcd = Component(run, "etcd", [])
+        self.apiserver = Component(run, "apiserver", [])
+        self._etcd_port = self._api_port = None
+        self._write_credentials()
+
+    @property
+    def components(self):
+        return {"etcd": self.etcd, "apiserver": self.apiserver}
+
+    @property
+    def server(self):
+        return f"https://{self.address}:{self._api_port}"
+
+    @property
+    def token(self):
+        return self.tokens[ADMIN]
+
+    def _write_credentials(self):
+        _run_openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout",
+                     "-out", str(self.service_account_key))
+        users = [f"{ADMIN},system:masters", *self.options.users]
+        with open(self.run.dir / "tokens.csv", "w") as file:
+            for user in users:
+                name, *groups = user.split(",")
+                self.tokens[name] = secrets.token_hex(16)
+                file.write(f'{self.tokens[name]},{name},{name},"{",".join(groups)}"\n')
+
+    def start_on_free_ports(self):
+        """A port found free may be gone a moment later, so one that is lost is replaced."""
+        for component, start in ((self.etcd, self._start_etcd_on), (self.apiserver, self._start_api_on)):
+            for attempt in range(PORT_ATTEMPTS):
+                try:
+                    start(*_free_ports())
+                    break
+                except ClusterError:
+                    if "address already in use" not in component.log_tail() \
+                            or attempt == PORT_ATTEMPTS - 1:
+                        raise
+                    self.run.log(component.name).unlink()
+
+    def start_on_ports(self, etcd_port, peer_port, api_port):
+        self._start_etcd_on(etcd_port, peer_port)
+        self._start_api_on(api_port)
+
+    def _start_etcd_on(self, port, peer_port):
+        self._etcd_port = port
+        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+        self.etcd.command = [
+            str(self.binaries / "etcd"), f"--data-dir={self.run.dir / 'etcd'}", "--unsafe-no-fsync",
+            f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}", *self.options.etcd_args]
+        self.start("etcd")
+
+    def _start_api_on(self, port, *_):
+        self._api_port = port
+        disabled = [] if self.options.service_accounts \
+            else ["--disable-admission-plugins=ServiceAccount"]
+        self.apiserver.command = [
+            str(self.binaries / "kube-apiserver"),
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            f"--bind-address={self._bind_address()}", f"--secure-port={port}",
+            # Nobody uses the advertised address but the self-made certificate, which names it.
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+            f"--cert-dir={self.run.dir / 'certificates'}",
+            f"--service-cluster-ip-range={SERVICE_RANGE}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.service_account_key}",
+            f"--service-account-signing-key-file={self.service_account_key}",
+            f"--token-auth-file={self.run.dir / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+            *disabled, *self.options.apiserver_args]
+        self.start("apiserver")
+
+    def _bind_address(self):
+        return self.address if self.address == "127.0.0.1" else "0.0.0.0"
+
+    def start(self, name):
+        """Starts a component, for the first time or again, and waits until it serves."""
+        component = self.components[name]
+        if component.is_running():
+            return
+        component.start()
+        ready = self._etcd_is_healthy if name == "etcd" else self._apiserver_is_ready
+        try:
+            component.wait_ready(ready, START_TIMEOUT_S)
+        except ClusterError:
+            component.kill()
+            raise
+
+    def _etcd_is_healthy(self):
+        return self._etcd_call("/health").get("health") == "true"
+
+    def _apiserver_is_ready(self):
+        if not self.ca_file.exists() and not self._extract_ca():
+            return False
+        try:
+            return self.get("/readyz").strip() == "ok"
+        except OSError:
+            return False
+
+    def _extract_ca(self):
+        """The apiserver's own certificate file holds the serving certificate, then its authority."""
+        try:
+            text = (self.run.dir / "certificates" / "apiserver.crt").read_text()
+        except OSError:
+            return False
+        end = "-----END CERTIFICATE-----\n"
+        certificates = [part + end for part in text.split(end) if part.strip()]
+        if len(certificates) < 2:
+            return False
+        self.ca_file.write_text(certificates[1])
+        return True
+
+    def get(self, path):
+        """One GET as admin; raises OSError when there is no good answer."""
+        request = urllib.request.Request(self.server + path,
+                                         headers={"Authorization": f"Bearer {self.token}"})
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        return _open_url(request, context)
+
+    def _etcd_call(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self._etcd_port}{path}", data)
+        try:
+            return json.loads(_open_url(request))
+        except (OSError, ValueError):
+            return {}  # not up, or it refuses
+
+    def compact(self):
+        """Forgets all history in etcd, so that a watch from an old version must get 410 Gone."""
+        head = self._etcd_call("/v3/kv/range", {"key": base64.b64encode(b"\0").decode()})
+        revision = head.get("header", {}).get("revision")
+        if not revision:
+            raise ClusterError("etcd does not answer")
+        if "header" not in self._etcd_call("/v3/kv/compaction", {"revision": revision,
+                                                                 "physical": True}):
+            raise ClusterError(f"etcd refuses to compact at revision {revision}: already done?")
+        return int(revision)
+
+    def write_kubeconfig(self, path, user=ADMIN, server=None):
+        authority = base64.b64encode(self.ca_file.read_bytes()).decode()
+        with open(path, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(f"""apiVersion: v1
+kind: Config
+current-context: {self.run.id}
+contexts:
+- name: {self.run.id}
+  context: {{cluster: {self.run.id}, user: "{user}"}}
+clusters:
+- name: {self.run.id}
+  cluster:
+    server: {server or self.server}
+    certificate-authority-data: {authority}
+users:
+- name: "{user}"
+  user: {{token: {self.tokens[user]}}}
+""")
+        return path
+
+
+def obey(control_plane, components, line):
+    """Runs one command line on a component; returns the answer as a dictionary."""
+    words = line.split()
+    try:
+        if words == ["compact"]:
+            return {"ok": True, "revision": control_plane.compact()}
+        if words == ["status"]:
+            return {"ok": True, "pids": {name: item.pid for name, item in components.items()}}
+        if len(words) != 2 or words[1] not in components:
+            raise ClusterError(f"unknown command {line.strip()!r}: "
+                               "start|stop|kill|pause|resume NAME, compact, status; NAME is one of "
+                               + ", ".join(components))
+        verb, component = words[0], components[words[1]]
+        actions = {"stop": component.stop, "kill": component.kill,
+                   "pause": lambda: component.signal(signal.SIGSTOP),
+                   "resume": lambda: component.signal(signal.SIGCONT),
+                   "start": lambda: _start(control_plane, component)}
+        if verb not in actions:
+            raise ClusterError(f"unknown verb {verb!r}")
+        actions[verb]()
+        return {"ok": True, "pid": component.pid}
+    except ClusterError as error:
+        return {"ok": False, "error": str(error)}
+
+
+def _start(control_plane, component):
+    if component.name in control_plane.components:
+        control_plane.start(component.name)
+    elif not component.is_running():
+        component.start()
+
+
+class _Stop(Exception):
+    pass
+
+
+def supervise(options, as_json, keep):
+    """Runs one control plane until standard input ends or a signal asks to stop."""
+    def stop(*_):
+        raise _Stop
+
+    binaries = build.ensure(with_node=False)
+    run_id = f"cp-{os.getpid()}-{secrets.token_hex(3)}"
+    run = Run.create(run_id, "control-plane", identity(os.getpid()))
+    run.save(supervisor=identity(os.getpid()))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    control_plane = None
+    try:
+        control_plane = ControlPlane(run, binaries, options)
+        control_plane.start_on_free_ports()
+        _announce(control_plane, as_json)
+        _obey_standard_input(control_plane)
+    except _Stop:
+        pass
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        for component in control_plane.components.values() if control_plane else ():
+            component.kill()
+        if not keep:
+            shutil.rmtree(run.dir, ignore_errors=True)
+
+
+def _announce(control_plane, as_json):
+    run = control_plane.run
+    kubeconfig = control_plane.write_kubeconfig(run.dir / "kubeconfig")
+    users = {name: {"token": token,
+                    "kubeconfig": str(control_plane.write_kubeconfig(
+                        run.dir / f"kubeconfig-{index}", name))}
+             for index, (name, token) in enumerate(control_plane.tokens.items()) if name != ADMIN}
+    facts = {"id": run.id, "server": control_plane.server, "caFile": str(control_plane.ca_file),
+             "token": control_plane.token, "kubeconfig": str(kubeconfig), "users": users,
+             "kubectl": str(control_plane.binaries / "kubectl"), "dir": str(run.dir),
+             "logs": str(run.log_dir), "supervisor": os.getpid(),
+             "pids": {name: item.pid for name, item in control_plane.components.items()}}
+    run.save(server=facts["server"], kubeconfig=facts["kubeconfig"])
+    if as_json:
+        print(json.dumps(facts), flush=True)
+        return
+    print(f"export KUBECONFIG={kubeconfig}\n# kubectl: {facts['kubectl']}", flush=True)
+    say("control plane ready; it ends with this command: Ctrl-C, or end of input")
+
+
+def _obey_standard_input(control_plane):
+    pending = b""
+    while True:
+        select.select([sys.stdin], [], [])
+        data = os.read(sys.stdin.fileno(), 4096)
+        if not data:
+            return
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                answer = obey(control_plane, control_plane.components, line.decode(errors="replace"))
+                print(json.dumps(answer), flush=True)
+
+
+def _free_ports(count=2):
+    """Ports outside the range the kernel takes ports of outgoing connections from."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(15000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
+    return ports
+
+
+def _open_url(request, context=None):
+    handlers = [urllib.request.ProxyHandler({})]
+    if context:
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    with urllib.request.build_opener(*handlers).open(request, timeout=5) as response:
+        return response.read().decode()
+
+
+def _run_openssl(*args):
+    if not shutil.which("openssl"):
+        raise ClusterError("openssl is not installed: run `make setup`")
+    result = subprocess.run(["openssl", *args], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise ClusterError(f"openssl {args[0]} failed: {result.stderr.strip()}")
