@@ -64,11 +64,12 @@ class TokenFile final : public CredentialSource {
 
   Result<Credential> get() override {
     const MonotonicTime now = clock_.monotonic();
-    if (last_ && now - read_at_ < kTokenPeriod) return *last_;
+    if (last_ && !refused_ && now - read_at_ < kTokenPeriod) return *last_;
     Result<std::string> text = readSmallFile(path_);
     if (text && !trimmed(*text).empty()) {
       last_ = Credential{fmt::format("Bearer {}", trimmed(*text)), {}, {}};
       read_at_ = now;
+      refused_ = false;
     } else if (!last_) {
       return failure(text ? Error(path_ + " is empty") : std::move(text).error());
     }
@@ -76,7 +77,7 @@ class TokenFile final : public CredentialSource {
   }
 
   bool refused() override {
-    read_at_ = MonotonicTime::min() + kTokenPeriod;  // long ago
+    refused_ = true;
     return true;
   }
 
@@ -85,6 +86,7 @@ class TokenFile final : public CredentialSource {
   const Clock& clock_;
   std::optional<Credential> last_;
   MonotonicTime read_at_{};
+  bool refused_ = false;
 };
 
 class Pipe {

@@ -32,6 +32,11 @@ class HealthServer::Impl {
  public:
   explicit Impl(Metrics& metrics) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(2); };
+    // The library's default would let a second process share the port.
+    server_.set_socket_options([](socket_t fd) {
+      const int yes = 1;
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     server_.set_read_timeout(5);
     server_.set_write_timeout(5);
     server_.set_keep_alive_max_count(100);
