@@ -4,17 +4,38 @@
 
 namespace mbcas::kube {
 namespace {
-constexpr std::size_t kFurtherBlock = 256;
+constexpr std::uint32_t kFurtherBlock = 128;
+}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(block_, other.block_);
+  std::swap(free_, other.free_);
+  std::swap(left_, other.left_);
+  std::swap(used_, other.used_);
+  std::swap(next_block_, other.next_block_);
+  std::swap(pool_, other.pool_);
+  return *this;
+}
+
+Arena::~Arena() {
+  while (block_ != nullptr) {
+    char* before = nullptr;
+    std::memcpy(&before, block_, sizeof before);
+    delete[] block_;
+    block_ = before;
+  }
 }
 
 char* Arena::allocate(std::size_t size, std::size_t align) {
   std::size_t padding = (align - reinterpret_cast<std::uintptr_t>(free_) % align) % align;
-  if (free_ == nullptr || padding + size > left_) {
-    const std::size_t block = std::max(next_block_, size);
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(block));
-    next_block_ = kFurtherBlock;
-    free_ = blocks_.back().get();  // operator new aligns to 16
-    left_ = static_cast<std::uint32_t>(block);
+  if (block_ == nullptr || padding + size > left_) {
+    const std::size_t capacity = std::max<std::size_t>(next_block_, size);
+    char* const block = new char[sizeof(char*) + capacity];  // aligned to 16
+    std::memcpy(block, &block_, sizeof(char*));
+    block_ = block;
+    next_block_ = std::max(kFurtherBlock, used_ / 2);
+    free_ = block + sizeof(char*);
+    left_ = static_cast<std::uint32_t>(capacity);
     padding = 0;
   }
   char* const start = free_ + padding;
@@ -22,6 +43,18 @@ char* Arena::allocate(std::size_t size, std::size_t align) {
   left_ -= static_cast<std::uint32_t>(padding + size);
   used_ += static_cast<std::uint32_t>(padding + size);
   return start;
+}
+
+Str Arena::shared(std::string_view text) {
+  return pool_ ? pool_->intern(text) : this->text(text);
+}
+
+Str StringPool::intern(std::string_view text) {
+  if (text.empty()) return {};
+  if (const auto found = texts_.find(text); found != texts_.end()) return *found;
+  const Str stored = storage_.text(text);
+  texts_.insert(stored);
+  return stored;
 }
 
 Str Arena::text(std::string_view text) {

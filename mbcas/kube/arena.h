@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace mbcas::kube {
@@ -62,14 +64,23 @@ class List {
   const std::uint64_t* stored_ = nullptr;
 };
 
+class StringPool;
+
 class Arena {
  public:
   // The first block has this many bytes: pass what a similar object needed.
-  explicit Arena(std::size_t expected = 256) : next_block_(expected) {}
-  Arena(Arena&&) = default;
-  Arena& operator=(Arena&&) = default;
+  explicit Arena(std::size_t expected = 256) : next_block_(static_cast<std::uint32_t>(expected)) {}
+  Arena(Arena&& other) noexcept { *this = std::move(other); }
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
 
+  // Text of this object alone: its name, its UID.
   Str text(std::string_view text);
+  // Text that other objects are likely to have too: labels, namespaces, names of nodes. Kept once
+  // for all of them if there is a pool.
+  Str shared(std::string_view text);
+  void usePool(std::shared_ptr<StringPool> pool) { pool_ = std::move(pool); }
+
   template <class T>
   List<T> list(const std::vector<T>& items) {
     if (items.empty()) return {};
@@ -85,11 +96,36 @@ class Arena {
  private:
   char* allocate(std::size_t size, std::size_t align);
 
-  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* block_ = nullptr;  // the last; each begins with a pointer to the one before
   char* free_ = nullptr;
   std::uint32_t left_ = 0;
   std::uint32_t used_ = 0;
-  std::size_t next_block_;
+  std::uint32_t next_block_ = 0;
+  std::shared_ptr<StringPool> pool_;
+};
+
+// Each text once. One thread writes; what it has returned may be read by any, for as long as the
+// pool lives, and every object that uses a pool keeps it alive. A pool only grows: its owner starts
+// a new one when full(), and the old one goes with its last object.
+class StringPool {
+ public:
+  Str intern(std::string_view text);
+  bool full() const { return storage_.used() > kMaxBytes; }
+
+ private:
+  static constexpr std::size_t kMaxBytes = 1 << 20;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const { return a == b; }
+  };
+  Arena storage_{4096};
+  std::unordered_set<Str, Hash, Equal> texts_;
 };
 
 }  // namespace mbcas::kube

@@ -462,9 +462,10 @@ ApiResult<void> Client::removeObject(const Kind& kind, std::string_view name_spa
 
 ApiResult<std::string> Client::listObjects(const Kind& kind, const ListOptions& options,
                                            const std::function<void(ObjectPtr)>& each) {
+  Decoder decoder;
   std::string next;
   for (;;) {
-    ListReader reader(kind, each);
+    ListReader reader(kind, decoder, each);
     Call call{.path = kind.path(options.name_space)};
     if (!options.label_selector.empty()) {
       call.query.emplace_back("labelSelector", options.label_selector);
@@ -567,13 +568,13 @@ ApiResult<AccessAnswer> Client::mayI(const AccessQuestion& question) {
 
 struct ListReader::Impl {
   const Kind& kind;
+  Decoder& decoder;
   std::function<void(ObjectPtr)> each;
   JsonSplitter splitter{JsonSplitter::Mode::kList, kMaxObject};
-  Decoder decoder;
 };
 
-ListReader::ListReader(const Kind& kind, std::function<void(ObjectPtr)> each)
-    : impl_(new Impl{.kind = kind, .each = std::move(each), .decoder = {}}) {}
+ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each)
+    : impl_(new Impl{.kind = kind, .decoder = decoder, .each = std::move(each)}) {}
 ListReader::~ListReader() = default;
 
 Result<void> ListReader::receive(std::string_view piece) {

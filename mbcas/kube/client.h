@@ -214,7 +214,8 @@ class Client {
 // Reads one page of a list from a stream. Used by Client and by the watch cache.
 class ListReader {
  public:
-  ListReader(const Kind& kind, std::function<void(ObjectPtr)> each);
+  // The decoder outlives the reader: pages of one list share it.
+  ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each);
   ~ListReader();
   Result<void> receive(std::string_view piece);
   // After the last piece.

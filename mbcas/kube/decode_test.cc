@@ -127,6 +127,38 @@ TEST(Pod, KeepsWhatAControllerOfCpuNeeds) {
   EXPECT_EQ(pod->observed_generation, 2);
 }
 
+TEST(Decoder, KeepsOneCopyOfWhatObjectsShare) {
+  Decoder decoder;
+  const auto decode = [&](const std::string& name) {
+    std::string json =
+        R"({"metadata":{"name":")" + name + R"(","namespace":"ns","labels":{"a":"b"}}})";
+    return *decoder.decode(Pod::kind(), json);
+  };
+  const ObjectPtr one = decode("one");
+  ObjectPtr two = decode("two");
+  EXPECT_EQ(one->meta.namespace_.view().data(), two->meta.namespace_.view().data());
+  EXPECT_EQ(one->meta.labels[0].value.view().data(), two->meta.labels[0].value.view().data());
+  // New texts without end: old pools go when their objects do, and nothing that lives is lost.
+  for (int i = 0; i < 50'000; ++i) two = decode(std::to_string(i));
+  for (int i = 0; i < 50'000; ++i) {
+    std::string json = R"({"metadata":{"name":"x","labels":{"a":")" + std::to_string(i) +
+                       std::string(100, 'y') + R"("}}})";
+    two = *decoder.decode(Pod::kind(), json);
+  }
+  EXPECT_EQ(find(one->meta.labels, "a"), "b");
+  EXPECT_EQ(find(two->meta.labels, "a"), "49999" + std::string(100, 'y'));
+}
+
+TEST(Decoder, KeepsTheAnnotationsThatAreWanted) {
+  Decoder decoder;
+  decoder.keepAnnotations({"mine/", "exact"});
+  std::string json =
+      R"({"metadata":{"name":"p","annotations":{"mine/a":"1","yours/b":"2","exact":"3"}}})";
+  const ObjectPtr pod = *decoder.decode(Pod::kind(), json);
+  ASSERT_EQ(pod->meta.annotations.size(), 2u);
+  EXPECT_EQ(find(pod->meta.annotations, "exact"), "3");
+}
+
 TEST(Pod, KnowsNodesThatCannotResize) {
   EXPECT_FALSE(decoded<Pod>(R"({"metadata":{"name":"p"},"status":{"containerStatuses":[
       {"name":"a","state":{"waiting":{}}},{"name":"b","state":{"running":{}}}]}})")
@@ -274,7 +306,8 @@ struct Read {
 
 Read readWatch(const std::vector<std::string>& chunks) {
   Read read;
-  WatchReader reader(Pod::kind(),
+  Decoder decoder;
+  WatchReader reader(Pod::kind(), decoder,
                      [&](WatchEvent event) { read.events.push_back(describe(event)); });
   for (const std::string& chunk : chunks) {
     if (Result<void> done = reader.receive(chunk); !done) {
@@ -365,7 +398,9 @@ RC_GTEST_PROP(ListReader, AnyChunkingGivesTheSameList, ()) {
   const std::string text =
       listOf(names, R"({"resourceVersion":"77","continue":"tok","items":[{}]})");
   std::vector<std::string> seen;
-  ListReader reader(Pod::kind(), [&](ObjectPtr pod) { seen.push_back(pod->meta.name.string()); });
+  Decoder decoder;
+  ListReader reader(Pod::kind(), decoder,
+                    [&](ObjectPtr pod) { seen.push_back(pod->meta.name.string()); });
   std::size_t at = 0;
   while (at < text.size()) {
     const auto size = *rc::gen::inRange<std::size_t>(1, 40);
@@ -383,7 +418,8 @@ TEST(ListReader, RefusesHalfAListAndGarbage) {
   for (const char* text : {"", "{", R"({"items":[{"metadata":{"name":"a"}},)", R"({"items":[1]})",
                            R"({"items":["a"]})", "nonsense", R"({"metadata":{},"items":[]})",
                            R"({"items":[]}{"items":[]})"}) {
-    ListReader reader(Pod::kind(), [](const ObjectPtr&) {});
+    Decoder decoder;
+    ListReader reader(Pod::kind(), decoder, [](const ObjectPtr&) {});
     const bool good = reader.receive(text).has_value() && reader.finish().has_value();
     EXPECT_FALSE(good) << text;
   }

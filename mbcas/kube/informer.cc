@@ -25,7 +25,9 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
         kind_(kind),
         options_(std::move(options)),
         machine_(options_.tuning),
-        random_(options_.seed != 0 ? options_.seed : std::random_device()()) {}
+        random_(options_.seed != 0 ? options_.seed : std::random_device()()) {
+    if (options_.annotations) decoder_.keepAnnotations(*options_.annotations);
+  }
 
   HttpLoop& loop() { return client_.loop(); }
   Store& store() { return store_; }
@@ -104,6 +106,18 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     }
   }
 
+  // The reader uses our decoder, so it must not run without us, and has no need to once its attempt
+  // is over.
+  template <class Reader>
+  std::function<Result<void>(std::string_view)> receiverFor(std::shared_ptr<Reader> reader) {
+    return [self = weak_from_this(), attempt = attempt_,
+            reader = std::move(reader)](std::string_view piece) -> Result<void> {
+      const auto impl = self.lock();
+      if (!impl || impl->attempt_ != attempt) return {};
+      return reader->receive(piece);
+    };
+  }
+
   // Whatever the last attempt still has to say is not heard.
   void endCall() {
     ++attempt_;
@@ -131,10 +145,10 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     Call call = callFor(std::move(query));
     if (options_.page > 0) call.query.emplace_back("limit", std::to_string(options_.page));
     call.timeout = kListTimeout;
-    auto reader = std::make_shared<ListReader>(kind_, guarded([](Impl& self, ObjectPtr object) {
-                                                 self.collected_.insert(std::move(object));
-                                               }));
-    call.receive = [reader](std::string_view piece) { return reader->receive(piece); };
+    auto reader = std::make_shared<ListReader>(
+        kind_, decoder_,
+        guarded([](Impl& self, ObjectPtr object) { self.collected_.insert(std::move(object)); }));
+    call.receive = receiverFor(reader);
     call_ =
         client_.send(std::move(call), guarded([reader](Impl& self, ApiResult<std::string> body) {
                        self.call_ = 0;
@@ -155,8 +169,9 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     call.timeout = Nanos(0);
     call.gzip = false;  // would hold events back
     auto reader = std::make_shared<WatchReader>(
-        kind_, guarded([](Impl& self, WatchEvent event) { self.onEvent(std::move(event)); }));
-    call.receive = [reader](std::string_view piece) { return reader->receive(piece); };
+        kind_, decoder_,
+        guarded([](Impl& self, WatchEvent event) { self.onEvent(std::move(event)); }));
+    call.receive = receiverFor(reader);
     call_ = client_.send(std::move(call), guarded([reader](Impl& self, ApiResult<std::string> end) {
                            self.call_ = 0;
                            if (!end) return self.fail(std::move(end).error());
@@ -209,6 +224,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   const WatchOptions options_;
   WatchMachine machine_;
   std::mt19937_64 random_;
+  Decoder decoder_;
   Store store_;  // thread-safe for readers
   std::vector<std::function<void(const Change&)>> handlers_;
   ObjectSet collected_;  // by a list that is not complete

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   int page = 500;
+  // Keep only annotations whose keys begin with one of these; nothing: all.
+  std::optional<std::vector<std::string>> annotations;
   // The server is asked to end a watch after a random time of one to two of these.
   Nanos watch_time = std::chrono::minutes(5);
   // A watch that brings nothing for so long is given up as dead. Bookmarks come every minute.

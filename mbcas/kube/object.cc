@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mbcas/base/time.h"
 
 namespace mbcas::kube {
@@ -15,14 +17,57 @@ List<OwnerReference> decodeOwners(Arena& arena, JsonCursor value) {
   value.elements([&](JsonCursor element) {
     OwnerReference owner;
     element.members([&](std::string_view key, JsonCursor field) {
-      if (key == "kind") owner.kind = arena.text(field.text());
-      if (key == "name") owner.name = arena.text(field.text());
-      if (key == "uid") owner.uid = arena.text(field.text());
+      if (key == "kind") owner.kind = arena.shared(field.text());
+      if (key == "name") owner.name = arena.shared(field.text());
+      if (key == "uid") owner.uid = arena.shared(field.text());
       if (key == "controller") owner.controller = field.boolean();
     });
     owners.push_back(owner);
   });
   return arena.list(owners);
+}
+
+bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view annotation) {
+  if (!prefixes) return annotation != kLastApplied;
+  return std::any_of(prefixes->begin(), prefixes->end(),
+                     [&](const std::string& prefix) { return annotation.starts_with(prefix); });
+}
+
+void decodeMeta(Object& object, JsonCursor value,
+                const std::optional<std::vector<std::string>>& annotations) {
+  ObjectMeta& meta = object.meta;
+  Arena& arena = object.arena;
+  value.members([&](std::string_view key, JsonCursor field) {
+    if (key == "name") {
+      meta.name = arena.text(field.text());
+    } else if (key == "namespace") {
+      meta.namespace_ = arena.shared(field.text());
+    } else if (key == "uid") {
+      meta.uid = arena.text(field.text());
+    } else if (key == "resourceVersion") {
+      meta.resource_version = arena.text(field.text());
+    } else if (key == "generation") {
+      meta.generation = field.integer();
+    } else if (key == "creationTimestamp") {
+      meta.created = decodeTime(field);
+    } else if (key == "deletionTimestamp") {
+      meta.deleted = decodeTime(field);
+    } else if (key == "labels") {
+      meta.labels = decodeMap(arena, field);
+    } else if (key == "annotations") {
+      std::vector<KeyValue> entries;
+      field.members([&](std::string_view name, JsonCursor text) {
+        if (!keeps(annotations, name)) return;
+        const Str kept = arena.shared(name);
+        entries.push_back({kept, arena.text(text.text())});
+      });
+      meta.annotations = arena.list(entries);
+    } else if (key == "ownerReferences") {
+      meta.owners = decodeOwners(arena, field);
+    } else if (key == "finalizers") {
+      meta.finalizers = decodeTexts(arena, field);
+    }
+  });
 }
 
 }  // namespace
@@ -81,8 +126,8 @@ std::string Kind::path(std::string_view name_space, std::string_view object,
 List<KeyValue> decodeMap(Arena& arena, JsonCursor value) {
   std::vector<KeyValue> entries;
   value.members([&](std::string_view key, JsonCursor text) {
-    const Str kept = arena.text(key);
-    entries.push_back({kept, arena.text(text.scalar())});
+    const Str kept = arena.shared(key);
+    entries.push_back({kept, arena.shared(text.scalar())});
   });
   return arena.list(entries);
 }
@@ -102,52 +147,18 @@ WallTime decodeTime(JsonCursor value) {
   return {};
 }
 
-void decodeMeta(Object& object, JsonCursor value) {
-  ObjectMeta& meta = object.meta;
-  Arena& arena = object.arena;
-  value.members([&](std::string_view key, JsonCursor field) {
-    if (key == "name") {
-      meta.name = arena.text(field.text());
-    } else if (key == "namespace") {
-      meta.namespace_ = arena.text(field.text());
-    } else if (key == "uid") {
-      meta.uid = arena.text(field.text());
-    } else if (key == "resourceVersion") {
-      meta.resource_version = arena.text(field.text());
-    } else if (key == "generation") {
-      meta.generation = field.integer();
-    } else if (key == "creationTimestamp") {
-      meta.created = decodeTime(field);
-    } else if (key == "deletionTimestamp") {
-      meta.deleted = decodeTime(field);
-    } else if (key == "labels") {
-      meta.labels = decodeMap(arena, field);
-    } else if (key == "annotations") {
-      std::vector<KeyValue> entries;
-      field.members([&](std::string_view name, JsonCursor text) {
-        if (name == kLastApplied) return;
-        const Str kept = arena.text(name);
-        entries.push_back({kept, arena.text(text.text())});
-      });
-      meta.annotations = arena.list(entries);
-    } else if (key == "ownerReferences") {
-      meta.owners = decodeOwners(arena, field);
-    } else if (key == "finalizers") {
-      meta.finalizers = decodeTexts(arena, field);
-    }
-  });
-}
-
 ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
+  if (!pool_ || pool_->full()) pool_ = std::make_shared<StringPool>();
   std::shared_ptr<Object> object = kind.create(expected_);
+  object->arena.usePool(pool_);
   value.members([&](std::string_view key, JsonCursor member) {
     if (key == "metadata") {
-      decodeMeta(*object, member);
+      decodeMeta(*object, member, annotations_);
     } else {
       kind.member(*object, key, member);
     }
   });
-  expected_ = object->arena.used() + 16;
+  expected_ = object->arena.used() + 24;
   return object;
 }
 

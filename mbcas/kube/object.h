@@ -124,8 +124,13 @@ class Decoder {
   ObjectPtr decode(const Kind& kind, JsonCursor value);
   JsonParser& parser() { return parser_; }
 
+  // From now on only annotations whose keys begin with one of these are kept.
+  void keepAnnotations(std::vector<std::string> prefixes) { annotations_ = std::move(prefixes); }
+
  private:
   JsonParser parser_;
+  std::shared_ptr<StringPool> pool_;
+  std::optional<std::vector<std::string>> annotations_;
   std::size_t expected_ = 256;  // arena bytes of the object before: neighbours are alike
 };
 
@@ -138,9 +143,9 @@ Result<std::shared_ptr<const T>> decodeObject(std::string json) {
 }
 
 // Pieces for the decoders of kinds.
-void decodeMeta(Object& object, JsonCursor value);
-List<KeyValue> decodeMap(Arena& arena, JsonCursor value);  // values as text: strings or numbers
-WallTime decodeTime(JsonCursor value);                     // zero if absent
+// Values as text: strings or numbers. Labels and the like: see Arena::shared.
+List<KeyValue> decodeMap(Arena& arena, JsonCursor value);
+WallTime decodeTime(JsonCursor value);  // zero if absent
 List<Str> decodeTexts(Arena& arena, JsonCursor value);
 
 }  // namespace mbcas::kube

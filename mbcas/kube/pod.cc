@@ -38,7 +38,7 @@ void decodeContainers(Arena& arena, JsonCursor value, bool init, std::vector<Con
     if (init) container.role = ContainerRole::kInit;
     element.members([&](std::string_view key, JsonCursor field) {
       if (key == "name") {
-        container.name = arena.text(field.text());
+        container.name = arena.shared(field.text());
       } else if (key == "resources") {
         const Requirements resources = decodeRequirements(field);
         container.requests = resources.requests;
@@ -58,7 +58,7 @@ void decodeStatuses(Arena& arena, JsonCursor value, std::vector<ContainerStatus>
     ContainerStatus status;
     element.members([&](std::string_view key, JsonCursor field) {
       if (key == "name") {
-        status.name = arena.text(field.text());
+        status.name = arena.shared(field.text());
       } else if (key == "containerID") {
         status.id = arena.text(field.text());
       } else if (key == "restartCount") {
@@ -132,7 +132,7 @@ void decodeSpec(Pod& pod, JsonCursor spec) {
     } else if (key == "initContainers") {
       decodeContainers(pod.arena, field, true, init);
     } else if (key == "nodeName") {
-      pod.node = pod.arena.text(field.text());
+      pod.node = pod.arena.shared(field.text());
     } else if (key == "priority") {
       pod.priority = static_cast<std::int32_t>(field.integer());
     } else if (key == "restartPolicy") {

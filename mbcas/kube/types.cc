@@ -297,7 +297,13 @@ const Kind& ConfigMap::kind() {
   static const Kind kKind = makeKind<ConfigMap>(
       {.group = "", .version = "v1", .plural = "configmaps", .name = "ConfigMap"},
       [](ConfigMap& map, std::string_view key, JsonCursor value) {
-        if (key == "data") map.data = decodeMap(map.arena, value);
+        if (key != "data") return;
+        std::vector<KeyValue> entries;
+        value.members([&](std::string_view name, JsonCursor text) {
+          const Str kept = map.arena.text(name);
+          entries.push_back({kept, map.arena.text(text.text())});
+        });
+        map.data = map.arena.list(entries);
       });
   return kKind;
 }

@@ -22,8 +22,10 @@ std::optional<WatchEvent::Type> typeOf(std::string_view text) {
 
 }  // namespace
 
-WatchReader::WatchReader(const Kind& kind, std::function<void(WatchEvent)> on_event)
+WatchReader::WatchReader(const Kind& kind, Decoder& decoder,
+                         std::function<void(WatchEvent)> on_event)
     : kind_(kind),
+      decoder_(decoder),
       on_event_(std::move(on_event)),
       splitter_(JsonSplitter::Mode::kSequence, kMaxObject) {}
 

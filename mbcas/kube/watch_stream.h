@@ -23,7 +23,8 @@ struct WatchEvent {
 
 class WatchReader {
  public:
-  WatchReader(const Kind& kind, std::function<void(WatchEvent)> on_event);
+  // `decoder` outlives the reader.
+  WatchReader(const Kind& kind, Decoder& decoder, std::function<void(WatchEvent)> on_event);
 
   // After an error the reader is of no more use.
   Result<void> receive(std::string_view piece);
@@ -34,9 +35,9 @@ class WatchReader {
   Result<void> readEvent(std::string& frame);
 
   const Kind& kind_;
+  Decoder& decoder_;
   std::function<void(WatchEvent)> on_event_;
   JsonSplitter splitter_;
-  Decoder decoder_;
 };
 
 }  // namespace mbcas::kube

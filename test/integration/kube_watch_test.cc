@@ -1,5 +1,6 @@
 // The watch cache and leader election against a real kube-apiserver that is restarted, compacted
 // and cut off, and whose tokens expire.
+#include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include "mbcas/kube/informer.h"
 #include "mbcas/kube/leader.h"
 #include "mbcas/kube/metrics.h"
+#include "test/integration/kube_example.h"
 #include "test/integration/kube_fixture.h"
 #include "test/support/fault_proxy.h"
 
@@ -153,19 +155,15 @@ TEST_F(KubeWatchTest, SurvivesARestartOfTheApiserver) {
   Informer<ConfigMap> maps(counted, quick(ns));
   maps.start();
   ASSERT_TRUE(maps.waitForSync(seconds(60)));
-  for (const bool kill : {false, true}) {
-    ASSERT_TRUE(kill ? plane->killApiserver() : plane->stopApiserver());
-    EXPECT_EQ(valueIn(maps, ns, "a"), kill ? "2" : "1");  // what is known stays
-    ASSERT_TRUE(plane->startApiserver());
-    const std::string value = kill ? "3" : "2";
-    ASSERT_TRUE(eventually([&] {
-      return admin
-          ->patch<ConfigMap>(ns, "a", PatchType::kMerge,
-                             fmt::format(R"({{"data":{{"v":"{}"}}}})", value))
-          .has_value();
-    }));
-    EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == value; }));
-  }
+  ASSERT_TRUE(plane->killApiserver());
+  EXPECT_EQ(valueIn(maps, ns, "a"), "1");  // what is known stays
+  ASSERT_TRUE(plane->startApiserver());
+  ASSERT_TRUE(eventually([&] {
+    return admin->patch<ConfigMap>(ns, "a", PatchType::kMerge, R"({"data":{"v":"2"}})").has_value();
+  }));
+  EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
+  EXPECT_NE(metrics.text().find("kube_watch_restarts_total{cause=\"resume\",kind=\"ConfigMap\"}"),
+            std::string::npos);
 }
 
 TEST_F(KubeWatchTest, ListsAnewWhenHistoryIsCompacted) {
@@ -218,6 +216,24 @@ TEST_F(KubeWatchTest, GivesUpOnAServerThatHangs) {
   EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
 }
 
+TEST_F(KubeWatchTest, TheExampleOfTheDocumentationWorks) {
+  std::atomic<bool> stop = false;
+  std::thread stamper([&] { runStamper(*admin, stop); });
+  ASSERT_TRUE(admin->create<ConfigMap>(
+      ns, R"({"metadata":{"name":"a","labels":{"stamp":"yes"}},"data":{"x":"1","y":"2"}})"));
+  create("b", "1");
+  const auto stamp = [&](const std::string& name) {
+    const auto map = admin->get<ConfigMap>(ns, name);
+    return map ? std::string(find((*map)->meta.annotations, "example.com/keys").value_or("")) : "";
+  };
+  EXPECT_TRUE(eventually([&] { return stamp("a") == "2"; }));
+  ASSERT_TRUE(admin->patch<ConfigMap>(ns, "a", PatchType::kMerge, R"({"data":{"z":"3"}})"));
+  EXPECT_TRUE(eventually([&] { return stamp("a") == "3"; }));
+  EXPECT_EQ(stamp("b"), "");
+  stop = true;
+  stamper.join();
+}
+
 // --- tokens ---
 
 std::string base64Url(std::string_view bytes) {
@@ -239,7 +255,7 @@ std::string signToken(const ControlPlane& plane, const std::string& ns, const st
       "sub":"system:serviceaccount:{0}:{1}","exp":{2},"iat":{3},"nbf":{3},
       "kubernetes.io":{{"namespace":"{0}","serviceaccount":{{"name":"{1}","uid":"{4}"}}}}}})",
       ns, name, expires, expires - 600, uid);
-  const std::string text = base64Url(R"({"alg":"RS256"})") + "." + base64Url(claims);
+  const std::string text = base64Url(R"({"alg":"ES256"})") + "." + base64Url(claims);
   std::unique_ptr<BIO, decltype(&BIO_free_all)> file(
       BIO_new_file((plane.dir() + "/service-account.key").c_str(), "r"), &BIO_free_all);
   std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
@@ -255,8 +271,16 @@ std::string signToken(const ControlPlane& plane, const std::string& ns, const st
   std::string signature(size, '\0');
   EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, bytes,
                  text.size());
-  signature.resize(size);
-  return text + "." + base64Url(signature);
+  // JWS wants the two numbers of the signature side by side, not in DER.
+  const auto* der = reinterpret_cast<const unsigned char*>(signature.data());
+  std::unique_ptr<ECDSA_SIG, decltype(&ECDSA_SIG_free)> numbers(
+      d2i_ECDSA_SIG(nullptr, &der, static_cast<long>(size)), &ECDSA_SIG_free);
+  if (!numbers) return "";
+  std::string raw(64, '\0');
+  auto* out = reinterpret_cast<unsigned char*>(raw.data());
+  BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), out, 32);
+  BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), out + 32, 32);
+  return text + "." + base64Url(raw);
 }
 
 TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
@@ -280,13 +304,12 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
                            ns)}));
   create("a", "1");
 
-  // The server allows a minute of leeway, and remembers good tokens for ten seconds.
   const auto now = std::chrono::duration_cast<seconds>(clock.wall().time_since_epoch()).count();
   const auto sign = [&](std::int64_t expires) {
     return signToken(*plane, ns, "robot", (*account)->meta.uid, expires);
   };
   const std::string path = plane->dir() + "/robot-token";
-  const std::string old_token = sign(now - 60 + 8);
+  const std::string old_token = sign(now + 10);
   std::ofstream(path) << old_token << "\n";
   config.token.clear();
   config.token_file = path;
@@ -294,10 +317,16 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
   WatchOptions options = quick(ns);
   options.watch_time = seconds(1);  // so that it comes back with its token again and again
   std::atomic<int> refused = 0;
-  options.on_error = [&](const ApiError& error) { refused += error.code == 401 ? 1 : 0; };
+  std::mutex mutex;
+  std::string last_error;
+  options.on_error = [&](const ApiError& error) {
+    const std::scoped_lock lock(mutex);
+    refused += error.code == 401 ? 1 : 0;
+    last_error = error.describe();
+  };
   Informer<ConfigMap> maps(robot, options);
   maps.start();
-  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  ASSERT_TRUE(maps.waitForSync(seconds(60))) << last_error;
   EXPECT_EQ(refused, 0);
 
   std::ofstream(path) << sign(now + 3600);
@@ -305,10 +334,13 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
   stale.token_file.clear();
   stale.token = old_token;
   Client late(loop, stale, clock);
-  ASSERT_TRUE(eventually([&] {
-    const auto result = late.get<ConfigMap>(ns, "a");
-    return !result && result.error().code == 401;
-  }));
+  // The server remembers a good token for some seconds, and versions differ in their leeway.
+  ASSERT_TRUE(eventually(
+      [&] {
+        const auto result = late.get<ConfigMap>(ns, "a");
+        return !result && result.error().code == 401;
+      },
+      seconds(150)));
   set("a", "2");
   EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
   EXPECT_TRUE(robot.get<ConfigMap>(ns, "a"));

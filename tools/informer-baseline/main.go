@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -39,6 +40,7 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	check(err)
 	config.QPS, config.Burst = 1000, 1000
+	config.WarningHandler = rest.NoWarnings{}
 	command := flag.NewFlagSet(flag.Arg(0), flag.ExitOnError)
 	pods := command.Int("pods", 10000, "how many")
 	mode := command.String("mode", "default", "default or stripped")
@@ -145,8 +147,8 @@ func makePod(i int) *corev1.Pod {
 			PriorityClassName:  "",
 			ServiceAccountName: app,
 			Containers: []corev1.Container{
-				makeContainer("server", "registry.example.com/storefront/checkout-server:v1.27.3", "500m", "1", "512Mi", "1Gi", 14),
-				makeContainer("envoy-proxy", "registry.example.com/mesh/envoy:v1.31.0", "100m", "250m", "128Mi", "256Mi", 8),
+				makeContainer("server", "registry.example.com/storefront/checkout-server:v1.27.3", "500m", "1", "512Mi", "1Gi", 8),
+				makeContainer("envoy-proxy", "registry.example.com/mesh/envoy:v1.31.0", "100m", "250m", "128Mi", "256Mi", 3),
 			},
 			Volumes: []corev1.Volume{
 				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
