@@ -12,6 +12,9 @@ namespace mbcas::kube {
 namespace {
 
 constexpr Nanos kListTimeout = std::chrono::minutes(5);
+// A streaming list ends with a bookmark that some servers send late or never when nothing changes
+// (etcd without progress notifications). Then a plain list is quicker.
+constexpr Nanos kStreamingListIdle = std::chrono::seconds(5);
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
@@ -85,9 +88,10 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
       case WatchStep::Do::kStreamList:
         collected_.clear();
         count("list");
-        return sendWatch({{"sendInitialEvents", "true"},
-                          {"resourceVersionMatch", "NotOlderThan"},
-                          {"resourceVersion", step.resource_version}});
+        sendWatch({{"sendInitialEvents", "true"},
+                   {"resourceVersionMatch", "NotOlderThan"},
+                   {"resourceVersion", step.resource_version}});
+        return expectInitialEvents();
       case WatchStep::Do::kWatch:
         count("resume");
         return sendWatch({{"resourceVersion", step.resource_version}});
@@ -181,6 +185,19 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
                          }));
   }
 
+  void expectInitialEvents() {
+    stalled_ = true;
+    timer_ = loop().after(kStreamingListIdle, guarded([](Impl& self) {
+                            self.timer_ = 0;
+                            if (self.machine_.phase() != WatchPhase::kStreamingList) return;
+                            if (!self.stalled_) return self.expectInitialEvents();
+                            ApiError error;
+                            error.reason = ApiError::kTimeout;
+                            error.message = "the initial events of a streaming list do not end";
+                            self.fail(std::move(error));
+                          }));
+  }
+
   static ApiError malformed(const Error& error) {
     ApiError result;
     result.reason = ApiError::kMalformed;
@@ -194,6 +211,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void onEvent(WatchEvent event) {
+    stalled_ = false;
     if (event.type == WatchEvent::Type::kError) return fail(std::move(event.error));
     const bool collecting = machine_.phase() == WatchPhase::kStreamingList;
     if (event.object && collecting) {
@@ -227,7 +245,8 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   Decoder decoder_;
   Store store_;  // thread-safe for readers
   std::vector<std::function<void(const Change&)>> handlers_;
-  ObjectSet collected_;  // by a list that is not complete
+  ObjectSet collected_;   // by a list that is not complete
+  bool stalled_ = false;  // no event since expectInitialEvents()
   std::uint64_t attempt_ = 0;
   Client::Id call_ = 0;
   HttpLoop::Id timer_ = 0;
