@@ -488,6 +488,40 @@ TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
   ending = true;
 }
 
+TEST_F(ClientTest, AnInformerListsWhenAStreamingListDoesNotEnd) {
+  std::atomic<int> lists = 0;
+  serve([&](const auto& request, auto& response) {
+    if (!request.has_param("watch")) {
+      ++lists;
+      response.set_content(
+          fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{}]}})", podJson("a", 7)),
+          "application/json");
+      return;
+    }
+    // Objects, then bookmarks without end and without the mark.
+    auto started = std::make_shared<bool>(false);
+    response.set_chunked_content_provider(
+        "application/json", [this, started](std::size_t, httplib::DataSink& sink) {
+          const std::string text =
+              *started ? eventJson("BOOKMARK", R"({"metadata":{"resourceVersion":"8"}})")
+                       : eventJson("ADDED", podJson("a", 7));
+          *started = true;
+          sink.write(text.data(), text.size());
+          std::this_thread::sleep_for(milliseconds(5));
+          return !ending;
+        });
+  });
+  WatchOptions options = quick();
+  options.streaming_list_idle = milliseconds(100);
+  Informer<Pod> pods(connect(), options);
+  pods.start();
+  EXPECT_TRUE(pods.waitForSync(kPatience));
+  EXPECT_EQ(lists, 1);
+  EXPECT_EQ(pods.size(), 1u);
+  pods.stop();
+  ending = true;
+}
+
 TEST_F(ClientTest, HealthEndpointsAnswer) {
   HealthServer health(metrics);
   std::atomic<bool> ready = false;

@@ -12,9 +12,6 @@ namespace mbcas::kube {
 namespace {
 
 constexpr Nanos kListTimeout = std::chrono::minutes(5);
-// A streaming list ends with a bookmark that some servers send late or never when nothing changes
-// (etcd without progress notifications). Then a plain list is quicker.
-constexpr Nanos kStreamingListIdle = std::chrono::seconds(5);
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
@@ -187,7 +184,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
 
   void expectInitialEvents() {
     stalled_ = true;
-    timer_ = loop().after(kStreamingListIdle, guarded([](Impl& self) {
+    timer_ = loop().after(options_.streaming_list_idle, guarded([](Impl& self) {
                             self.timer_ = 0;
                             if (self.machine_.phase() != WatchPhase::kStreamingList) return;
                             if (!self.stalled_) return self.expectInitialEvents();
@@ -211,7 +208,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void onEvent(WatchEvent event) {
-    stalled_ = false;
+    if (event.object) stalled_ = false;
     if (event.type == WatchEvent::Type::kError) return fail(std::move(event.error));
     const bool collecting = machine_.phase() == WatchPhase::kStreamingList;
     if (event.object && collecting) {
@@ -246,7 +243,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   Store store_;  // thread-safe for readers
   std::vector<std::function<void(const Change&)>> handlers_;
   ObjectSet collected_;   // by a list that is not complete
-  bool stalled_ = false;  // no event since expectInitialEvents()
+  bool stalled_ = false;  // no object since expectInitialEvents()
   std::uint64_t attempt_ = 0;
   Client::Id call_ = 0;
   HttpLoop::Id timer_ = 0;

@@ -33,6 +33,20 @@ WatchOptions quick(const std::string& ns) {
   return options;
 }
 
+std::string readFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(KubeExample, IsTheOneInTheDocumentation) {
+  const std::string code = readFile("test/integration/kube_example.cc");
+  const std::string mark = "// [example]\n";
+  const std::size_t begin = code.find(mark) + mark.size();
+  const std::string example = code.substr(begin, code.find(mark, begin) - begin);
+  ASSERT_GT(example.size(), 500u);
+  EXPECT_NE(readFile("docs/kube-runtime.md").find(example), std::string::npos);
+}
+
 class KubeWatchTest : public KubeTest {
  protected:
   void create(const std::string& name, const std::string& value) {
@@ -299,7 +313,7 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
       {.method = "POST",
        .path = fmt::format("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings", ns),
        .body = fmt::format(R"({{"metadata":{{"name":"robot"}},"roleRef":{{"kind":"ClusterRole",
-         "name":"admin","apiGroup":"rbac.authorization.k8s.io"}},"subjects":[{{"kind":"ServiceAccount",
+         "name":"cluster-admin","apiGroup":"rbac.authorization.k8s.io"}},"subjects":[{{"kind":"ServiceAccount",
          "name":"robot","namespace":"{}"}}]}})",
                            ns)}));
   create("a", "1");
