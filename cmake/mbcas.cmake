@@ -4,6 +4,7 @@
 #       One folder of mbcas/ = one static library mbcas_<name> and one test binary <name>_test.
 #       DEPENDS names the modules its headers and sources may include; scripts/check-layers
 #       holds every #include against this list. TEST_DEPENDS adds modules for its tests only.
+#       THREADS marks a module that starts threads: its tests run under the thread sanitizer too.
 #       LIBRARIES are outside libraries that its headers expose, PRIVATE_LIBRARIES the others.
 #   mbcas_test(control_plane_test LABEL integration SOURCES ... DEPENDS ... LIBRARIES ...)
 #       A test binary outside mbcas/. LABEL is unit, kernel, integration or cluster. Tests run in
@@ -53,7 +54,9 @@ if(MBCAS_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 
-# ${prefix}_TARGETS: the library targets of the modules named in DEPENDS.
+add_custom_target(threaded_tests)
+
+# ${out}: the library targets of the modules named in DEPENDS.
 macro(mbcas_module_targets out)
   set(${out} "")
   foreach(_module IN ITEMS ${ARGN})
@@ -62,7 +65,7 @@ macro(mbcas_module_targets out)
 endmacro()
 
 function(mbcas_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 M "" ""
+  cmake_parse_arguments(PARSE_ARGV 1 M "THREADS" ""
     "DEPENDS;LIBRARIES;PRIVATE_LIBRARIES;SOURCES;TESTS;TEST_DEPENDS;TEST_LIBRARIES")
   mbcas_module_targets(dependencies ${M_DEPENDS})
   add_library(mbcas_${name} STATIC ${M_SOURCES})
@@ -75,6 +78,10 @@ function(mbcas_module name)
   if(MBCAS_TESTS AND M_TESTS)
     mbcas_test(${name}_test LABEL unit SOURCES ${M_TESTS}
       DEPENDS ${name} ${M_TEST_DEPENDS} LIBRARIES ${M_TEST_LIBRARIES})
+    if(M_THREADS)
+      set_tests_properties(unit.${name}_test PROPERTIES LABELS "unit;threads")
+      add_dependencies(threaded_tests ${name}_test)
+    endif()
   endif()
 endfunction()
 

@@ -1,0 +1,548 @@
+// The client and the watch cache against an HTTP server of the test's own, on loopback.
+#include "mbcas/kube/client.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <stdlib.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "mbcas/kube/events.h"
+#include "mbcas/kube/health_server.h"
+#include "mbcas/kube/informer.h"
+#include "mbcas/kube/metrics.h"
+#include "mbcas/kube/types.h"
+
+namespace mbcas::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kPod = R"({"metadata":{"name":"p","namespace":"ns","resourceVersion":"1"}})";
+constexpr std::chrono::seconds kPatience{60};  // for what should happen at once
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return false;
+}
+
+class ClientTest : public testing::Test {
+ protected:
+  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
+
+  void serve(Handler handler) {
+    const auto any = [this, handler = std::move(handler)](const httplib::Request& request,
+                                                          httplib::Response& response) {
+      {
+        const std::scoped_lock lock(mutex);
+        requests.push_back(request);
+      }
+      handler(request, response);
+    };
+    server.Get(".*", any);
+    server.Post(".*", any);
+    server.Put(".*", any);
+    server.Patch(".*", any);
+    server.Delete(".*", any);
+    server.set_keep_alive_max_count(1);  // stop() would wait for idle connections
+    port = server.bind_to_any_port("127.0.0.1");
+    thread = std::thread([this] { server.listen_after_bind(); });
+    while (!server.is_running()) std::this_thread::yield();
+    config.server = fmt::format("http://127.0.0.1:{}", port);
+  }
+  void TearDown() override {
+    client.reset();
+    if (!thread.joinable()) return;
+    ending = true;
+    server.stop();
+    thread.join();
+  }
+  Client& connect(ClientOptions options = {}) {
+    options.metrics = &metrics;
+    client = std::make_unique<Client>(loop, config, clock, options);
+    return *client;
+  }
+  std::size_t requestCount() {
+    const std::scoped_lock lock(mutex);
+    return requests.size();
+  }
+
+  SystemClock clock;
+  Metrics metrics;
+  HttpLoop loop;
+  ClientConfig config;
+  std::unique_ptr<Client> client;
+  httplib::Server server;
+  std::thread thread;
+  int port = 0;
+  std::mutex mutex;
+  std::vector<httplib::Request> requests;
+  std::atomic<bool> ending = false;
+};
+
+TEST_F(ClientTest, SendsWhoItIsAndWhatItWants) {
+  serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  config.token = "tok";
+  config.impersonate = {
+      .user = "boss", .uid = "7", .groups = {"g1", "g2"}, .extra = {{"Scopes", {"x"}}}};
+  Client& c = connect({.user_agent = "test/1.0"});
+  ASSERT_TRUE(c.get<Pod>("ns", "p"));
+  ASSERT_TRUE(c.patch<Pod>(
+      "ns", "p", PatchType::kApply, "{}",
+      {.subresource = "resize", .field_manager = "me", .force = true, .dry_run = true}));
+  ASSERT_TRUE(
+      c.remove<Pod>("ns", "p", {.uid = "u", .grace_seconds = 0, .propagation = "Background"}));
+  const httplib::Request& get = requests[0];
+  EXPECT_EQ(get.path, "/api/v1/namespaces/ns/pods/p");
+  EXPECT_EQ(get.get_header_value("Authorization"), "Bearer tok");
+  EXPECT_EQ(get.get_header_value("User-Agent"), "test/1.0");
+  EXPECT_EQ(get.get_header_value("Accept-Encoding"), "gzip");
+  EXPECT_EQ(get.get_header_value("Impersonate-User"), "boss");
+  EXPECT_EQ(get.get_header_value("Impersonate-Uid"), "7");
+  EXPECT_EQ(get.get_header_value_count("Impersonate-Group"), 2u);
+  EXPECT_EQ(get.get_header_value("Impersonate-Extra-Scopes"), "x");
+  const httplib::Request& patch = requests[1];
+  EXPECT_EQ(patch.method, "PATCH");
+  EXPECT_EQ(patch.path, "/api/v1/namespaces/ns/pods/p/resize");
+  EXPECT_EQ(patch.get_header_value("Content-Type"), "application/apply-patch+yaml");
+  EXPECT_EQ(patch.get_param_value("fieldManager"), "me");
+  EXPECT_EQ(patch.get_param_value("force"), "true");
+  EXPECT_EQ(patch.get_param_value("dryRun"), "All");
+  EXPECT_EQ(requests[2].body, R"({"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,)"
+                              R"("propagationPolicy":"Background","preconditions":{"uid":"u"}})");
+  EXPECT_NE(metrics.text().find("rest_client_requests_total{code=\"200\",host=\"127.0.0.1:"),
+            std::string::npos);
+}
+
+TEST_F(ClientTest, TurnsAStatusIntoAnError) {
+  serve([](const auto&, auto& response) {
+    response.status = 409;
+    response.set_content(
+        R"({"kind":"Status","status":"Failure","reason":"Conflict","code":409,"message":"Apply failed",
+        "details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"other\"","field":".spec.a"}]}})",
+        "application/json");
+  });
+  const auto result = connect().apply<Pod>("ns", "p", "{}", {.field_manager = "me"});
+  ASSERT_FALSE(result);
+  EXPECT_TRUE(result.error().applyConflict());
+  EXPECT_TRUE(result.error().conflict());
+  EXPECT_FALSE(result.error().transient());
+  EXPECT_EQ(result.error().causes[0].field, ".spec.a");
+  EXPECT_EQ(result.error().describe(), "409 Conflict: Apply failed");
+}
+
+TEST_F(ClientTest, AnAnswerThatIsNoStatusIsStillAnError) {
+  serve([](const auto&, auto& response) {
+    response.status = 502;
+    response.set_content("<html>\nBad\tGateway</html>", "text/html");
+  });
+  EXPECT_EQ(connect().get<Pod>("ns", "p").error().describe(),
+            "502 Unknown: <html> Bad Gateway</html>");
+}
+
+TEST_F(ClientTest, TriesAgainWhenToldTo) {
+  int count = 0;
+  serve([&](const auto&, auto& response) {
+    if (++count < 3) {
+      response.status = count == 1 ? 429 : 503;
+      response.set_header("Retry-After", "0");
+      return;
+    }
+    response.set_content(kPod, "application/json");
+  });
+  EXPECT_TRUE(connect().create<Pod>("ns", "{}"));
+  EXPECT_EQ(requestCount(), 3u);
+  EXPECT_EQ(requests[2].body, "{}");
+}
+
+TEST_F(ClientTest, GivesUpAfterSoManyTries) {
+  serve([&](const auto&, auto& response) {
+    response.status = 429;
+    response.set_header("Retry-After", "0");
+  });
+  const auto result = connect({.max_retries = 4}).get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, 429);
+  EXPECT_EQ(result.error().retry_after, Nanos(0));
+  EXPECT_EQ(requestCount(), 5u);
+}
+
+TEST_F(ClientTest, DoesNotTryAgainUnasked) {
+  serve([&](const auto&, auto& response) { response.status = 500; });
+  EXPECT_FALSE(connect().get<Pod>("ns", "p"));
+  EXPECT_EQ(requestCount(), 1u);
+}
+
+TEST_F(ClientTest, RefusesAnAnswerBeyondItsBound) {
+  serve([](const auto&, auto& response) {
+    response.set_content(std::string(100'000, ' ') + kPod, "application/json");
+  });
+  const auto result = connect({.max_response = 50'000}).get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kTooLarge);
+}
+
+TEST_F(ClientTest, ReportsMalformedAnswersWithTheirPlace) {
+  serve([](const auto&, auto& response) {
+    response.set_content(R"({"metadata":{"name":"p","labels":{"a":[]}}})", "application/json");
+  });
+  const auto result = connect().get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kMalformed);
+  EXPECT_NE(result.error().message.find("metadata.labels.a"), std::string::npos);
+}
+
+TEST_F(ClientTest, TimesOut) {
+  serve([this](const auto&, auto&) {
+    for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
+  });
+  const auto result = connect({.timeout = milliseconds(100)}).get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kTimeout);
+  ending = true;
+}
+
+TEST_F(ClientTest, SaysWhenNobodyIsThere) {
+  config.server = "http://127.0.0.1:1";
+  const auto result = connect().get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kConnect);
+  EXPECT_TRUE(result.error().transient());
+  EXPECT_NE(metrics.text().find("code=\"<error>\""), std::string::npos);
+}
+
+TEST_F(ClientTest, ThrottlesItself) {
+  serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  Client& c = connect({.qps = 20, .burst = 2});
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(c.get<Pod>("ns", "p"));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(190));  // 4 beyond the burst
+}
+
+TEST_F(ClientTest, FetchesANewTokenWhenRefusedAndNeverShowsIt) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "mbcas-token-XXXXXX").string();
+  const int fd = ::mkstemp(pattern.data());
+  ASSERT_GE(fd, 0);
+  ::close(fd);
+  std::ofstream(pattern) << "old-secret";
+  config.token_file = pattern;
+  serve([](const auto& request, auto& response) {
+    if (request.get_header_value("Authorization") == "Bearer new-secret") {
+      response.set_content(kPod, "application/json");
+    } else {
+      response.status = 401;
+    }
+  });
+  Client& c = connect();
+  const auto refused = c.get<Pod>("ns", "p");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, 401);
+  EXPECT_EQ(refused.error().describe().find("secret"), std::string::npos);
+  EXPECT_EQ(requestCount(), 2u);
+  std::ofstream(pattern) << "new-secret";
+  EXPECT_TRUE(c.get<Pod>("ns", "p"));
+  std::filesystem::remove(pattern);
+}
+
+TEST_F(ClientTest, NoFailureShowsTheToken) {
+  config.token = "hush-hush";
+  serve([](const auto& request, auto& response) {
+    if (request.path.ends_with("cut")) {
+      response.set_content_provider(
+          1000, "application/json",
+          [](std::size_t, std::size_t, httplib::DataSink&) { return false; });
+    } else if (request.path.ends_with("garbage")) {
+      response.set_content("\x01\x02 garbage", "application/json");
+    } else {
+      response.status = 403;
+      response.set_content("{\"message\":\"no\"}", "application/json");
+    }
+  });
+  Client& c = connect({.max_retries = 0});
+  std::string texts;
+  for (const char* name : {"cut", "garbage", "forbidden"}) {
+    const auto result = c.get<Pod>("ns", name);
+    ASSERT_FALSE(result) << name;
+    texts += result.error().describe() + "\n";
+  }
+  server.stop();
+  texts += c.get<Pod>("ns", "down").error().describe();
+  config.token = "bad\r\nX-Injected: hush-hush";
+  texts += connect().get<Pod>("ns", "p").error().describe();
+  config.server = "https://127.0.0.1:" + std::to_string(port);
+  config.token = "hush-hush";
+  texts += connect().get<Pod>("ns", "p").error().describe();
+  EXPECT_EQ(texts.find("hush"), std::string::npos) << texts;
+  EXPECT_EQ(metrics.text().find("hush"), std::string::npos);
+}
+
+TEST_F(ClientTest, RunsAnExecPluginWithoutHoldingUpTheLoop) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "mbcas-plugin-XXXXXX").string();
+  const int fd = ::mkstemp(pattern.data());
+  ASSERT_GE(fd, 0);
+  ::close(fd);
+  std::ofstream(pattern)
+      << "#!/bin/sh\nsleep 0.3\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\","
+         "\"status\":{\"token\":\"from-plugin\"}}'\n";
+  std::filesystem::permissions(pattern, std::filesystem::perms::owner_all);
+  config.exec = ExecPlugin{.command = pattern, .api_version = "client.authentication.k8s.io/v1"};
+  serve([](const auto& request, auto& response) {
+    if (request.get_header_value("Authorization") != "Bearer from-plugin") response.status = 401;
+    response.set_content(kPod, "application/json");
+  });
+  Client& c = connect();
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 5; ++i) {
+    c.send({.path = "/api/v1/namespaces/ns/pods/p"},
+           [&](const auto& body) { good += body ? 1 : 0; });
+  }
+  bool ticked = false;
+  loop.runAndWait([&] { ticked = good == 0; });  // the loop answers while the plugin runs
+  EXPECT_TRUE(ticked);
+  EXPECT_TRUE(eventually([&] { return good == 5; }));
+  std::filesystem::remove(pattern);
+}
+
+TEST_F(ClientTest, ACancelledCallEnds) {
+  serve([this](const auto&, auto&) {
+    for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
+  });
+  Client& c = connect();
+  std::atomic<bool> cancelled = false;
+  const Client::Id id = c.send({.path = "/x"}, [&](const auto& body) {
+    cancelled = !body && body.error().reason == ApiError::kCancelled;
+  });
+  ASSERT_TRUE(eventually([&] { return requestCount() == 1; }));
+  c.cancel(id);
+  EXPECT_TRUE(eventually([&] { return cancelled.load(); }));
+  ending = true;
+}
+
+TEST_F(ClientTest, ListsInPages) {
+  serve([](const auto& request, auto& response) {
+    const bool second = request.get_param_value("continue") == "tok/2=";
+    response.set_content(
+        fmt::format(
+            R"({{"metadata":{{"resourceVersion":"9"{}}},"items":[{{"metadata":{{"name":"{}"}}}}]}})",
+            second ? "" : R"(,"continue":"tok/2=")", second ? "b" : "a"),
+        "application/json");
+  });
+  const auto list =
+      connect().list<Pod>({.name_space = "ns", .label_selector = "a in (b)", .page = 1});
+  ASSERT_TRUE(list);
+  ASSERT_EQ(list->items.size(), 2u);
+  EXPECT_EQ(list->items[1]->meta.name, "b");
+  EXPECT_EQ(list->resource_version, "9");
+  EXPECT_EQ(requests[0].get_param_value("labelSelector"), "a in (b)");
+  EXPECT_EQ(requests[0].get_param_value("limit"), "1");
+}
+
+TEST_F(ClientTest, ReportsAMissingResourceAsSuch) {
+  serve([](const auto& request, auto& response) {
+    if (request.path == "/version") {
+      response.set_content(R"({"major":"1","minor":"31+","gitVersion":"v1.31.2"})",
+                           "application/json");
+    } else {
+      response.set_content(R"({"resources":[{"name":"pods"},{"name":"pods/status"}]})",
+                           "application/json");
+    }
+  });
+  Client& c = connect();
+  EXPECT_TRUE(c.require("v1", "pods"));
+  EXPECT_EQ(c.require("v1", "pods/resize").error().message(),
+            "the API server (v1.31.2) does not serve pods/resize in v1");
+  EXPECT_EQ(c.version()->minor, 31);
+}
+
+TEST_F(ClientTest, RecordsEvents) {
+  serve([](const auto&, auto& response) { response.set_content("{}", "application/json"); });
+  EventRecorder recorder(connect(), "tester");
+  const Note note{.about = {"v1", "Pod", "ns", "p", "u", "1"},
+                  .type = EventType::kWarning,
+                  .reason = "Slow",
+                  .message = "too slow"};
+  recorder.record(note);
+  recorder.record(note);
+  for (int i = 0; i < 100; ++i) recorder.record(note);
+  ASSERT_TRUE(recorder.flush(kPatience));
+  EXPECT_EQ(requestCount(), 25u);  // the rest is spam
+  EXPECT_EQ(recorder.dropped(), 77u);
+  EXPECT_EQ(requests[0].path, "/api/v1/namespaces/ns/events");
+  EXPECT_NE(requests[0].body.find(R"("reason":"Slow","message":"too slow")"), std::string::npos);
+  EXPECT_EQ(requests[1].method, "PATCH");
+  EXPECT_NE(requests[1].body.find(R"("count":2)"), std::string::npos);
+}
+
+// --- the watch cache ---
+
+std::string podJson(const std::string& name, int version) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"{0}","resourceVersion":"{1}"}}}})",
+      name, version);
+}
+std::string eventJson(const std::string& type, const std::string& object) {
+  return fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n";
+}
+WatchOptions quick() {
+  WatchOptions options;
+  options.tuning.first_delay = milliseconds(5);
+  options.tuning.max_delay = milliseconds(20);
+  options.tuning.shortest_watch = milliseconds(1);
+  options.seed = 1;
+  return options;
+}
+
+TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
+  std::atomic<int> watches = 0;
+  std::atomic<int> lists = 0;
+  serve([&](const auto& request, auto& response) {
+    if (request.has_param("sendInitialEvents")) {
+      response.status = 422;
+    } else if (!request.has_param("watch")) {
+      const int version = ++lists == 1 ? 10 : 50;
+      response.set_content(fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"items":[{}]}})",
+                                       version, podJson(version == 10 ? "a" : "z", version)),
+                           "application/json");
+    } else {
+      const int number = ++watches;
+      const std::string from = request.get_param_value("resourceVersion");
+      if (number == 1) {
+        response.set_content(eventJson("ADDED", podJson("b", 11)) +
+                                 eventJson("BOOKMARK", R"({"metadata":{"resourceVersion":"20"}})"),
+                             "application/json");
+      } else if (number == 2) {
+        EXPECT_EQ(from, "20");
+        response.set_content(eventJson("ERROR", R"({"code":410,"reason":"Expired"})"),
+                             "application/json");
+      } else {
+        if (number == 3) {
+          EXPECT_EQ(from, "50");
+        }
+        response.set_chunked_content_provider("application/json",
+                                              [this](std::size_t, httplib::DataSink&) {
+                                                std::this_thread::sleep_for(milliseconds(5));
+                                                return !ending;
+                                              });
+      }
+    }
+  });
+  Informer<Pod> pods(connect(), quick());
+  std::mutex told_mutex;
+  std::string told;
+  pods.onChange([&](const TypedChange<Pod>& change) {
+    const std::scoped_lock lock(told_mutex);
+    told += fmt::format("{}{}{} ", change.before ? "" : "+", change.after ? "" : "-", change.key());
+  });
+  EXPECT_FALSE(pods.hasSynced());
+  pods.start();
+  ASSERT_TRUE(pods.waitForSync(kPatience));
+  ASSERT_TRUE(eventually([&] { return watches >= 3; }));
+  EXPECT_EQ(pods.size(), 1u);
+  EXPECT_TRUE(pods.find("ns", "z"));
+  pods.stop();
+  const std::scoped_lock lock(told_mutex);
+  EXPECT_EQ(told.substr(0, 12), "+ns/a +ns/b ");
+  EXPECT_NE(told.find("-ns/a"), std::string::npos);
+  EXPECT_NE(told.find("-ns/b"), std::string::npos);
+  EXPECT_NE(told.find("+ns/z"), std::string::npos);
+  ending = true;
+}
+
+TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
+  std::atomic<int> watches = 0;
+  serve([&](const auto&, auto& response) {
+    ++watches;
+    auto sent = std::make_shared<bool>(false);
+    response.set_chunked_content_provider("application/json", [this, sent](
+                                                                  std::size_t,
+                                                                  httplib::DataSink& sink) {
+      if (!*sent) {
+        const std::string text = eventJson(
+            "BOOKMARK",
+            R"({"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}})");
+        sink.write(text.data(), text.size());
+        *sent = true;
+      }
+      std::this_thread::sleep_for(milliseconds(5));
+      return !ending;
+    });
+  });
+  WatchOptions options = quick();
+  options.idle_timeout = milliseconds(100);
+  std::atomic<int> timeouts = 0;
+  options.on_error = [&](const ApiError& error) { timeouts += error.reason == ApiError::kTimeout; };
+  Informer<Pod> pods(connect(), options);
+  pods.start();
+  EXPECT_TRUE(eventually([&] { return watches >= 3 && timeouts >= 2; }));
+  pods.stop();
+  ending = true;
+}
+
+TEST_F(ClientTest, AnInformerListsWhenAStreamingListDoesNotEnd) {
+  std::atomic<int> lists = 0;
+  serve([&](const auto& request, auto& response) {
+    if (!request.has_param("watch")) {
+      ++lists;
+      response.set_content(
+          fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{}]}})", podJson("a", 7)),
+          "application/json");
+      return;
+    }
+    // Objects, then bookmarks without end and without the mark.
+    auto started = std::make_shared<bool>(false);
+    response.set_chunked_content_provider(
+        "application/json", [this, started](std::size_t, httplib::DataSink& sink) {
+          const std::string text =
+              *started ? eventJson("BOOKMARK", R"({"metadata":{"resourceVersion":"8"}})")
+                       : eventJson("ADDED", podJson("a", 7));
+          *started = true;
+          sink.write(text.data(), text.size());
+          std::this_thread::sleep_for(milliseconds(5));
+          return !ending;
+        });
+  });
+  WatchOptions options = quick();
+  options.streaming_list_idle = milliseconds(100);
+  Informer<Pod> pods(connect(), options);
+  pods.start();
+  EXPECT_TRUE(pods.waitForSync(kPatience));
+  EXPECT_EQ(lists, 1);
+  EXPECT_EQ(pods.size(), 1u);
+  pods.stop();
+  ending = true;
+}
+
+TEST_F(ClientTest, HealthEndpointsAnswer) {
+  HealthServer health(metrics);
+  std::atomic<bool> ready = false;
+  health.addLiveCheck("ping", [] { return true; });
+  health.addReadyCheck("synced", [&] { return ready.load(); });
+  const Result<int> bound = health.start("127.0.0.1", 0);
+  ASSERT_TRUE(bound) << bound.error().message();
+  httplib::Client http("127.0.0.1", *bound);
+  EXPECT_EQ(http.Get("/healthz")->status, 200);
+  EXPECT_EQ(http.Get("/livez")->body, "ok");
+  EXPECT_EQ(http.Get("/readyz")->status, 503);
+  EXPECT_NE(http.Get("/readyz")->body.find("[-]synced failed"), std::string::npos);
+  ready = true;
+  EXPECT_EQ(http.Get("/readyz")->status, 200);
+  metrics.leading("lease", true);
+  EXPECT_NE(http.Get("/metrics")->body.find("leader_election_master_status{name=\"lease\"} 1"),
+            std::string::npos);
+  EXPECT_EQ(http.Get("/other")->status, 404);
+  HealthServer second(metrics);
+  EXPECT_FALSE(second.start("127.0.0.1", *bound));
+}
+
+}  // namespace
+}  // namespace mbcas::kube

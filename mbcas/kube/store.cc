@@ -1,0 +1,121 @@
+#include "mbcas/kube/store.h"
+
+namespace mbcas::kube {
+namespace {
+
+void addChanges(const ObjectPtr& before, const ObjectPtr& after, bool late,
+                std::vector<Change>& changes) {
+  if (before && after && before->meta.uid != after->meta.uid) {
+    changes.push_back({before, nullptr, late});
+    changes.push_back({nullptr, after, false});
+  } else {
+    changes.push_back({before, after, late && !after});
+  }
+}
+
+}  // namespace
+
+void Store::addIndex(std::string name, IndexFunction function) {
+  indexes_[std::move(name)].function = std::move(function);
+}
+
+void Store::index(const ObjectPtr& object) {
+  for (auto& [name, index] : indexes_) {
+    for (std::string& value : index.function(*object)) {
+      index.objects[std::move(value)].insert(object);
+    }
+  }
+}
+
+void Store::unindex(const ObjectPtr& object) {
+  for (auto& [name, index] : indexes_) {
+    for (const std::string& value : index.function(*object)) {
+      const auto found = index.objects.find(value);
+      if (found == index.objects.end()) continue;
+      found->second.erase(object);
+      if (found->second.empty()) index.objects.erase(found);
+    }
+  }
+}
+
+std::vector<Change> Store::put(ObjectPtr object) {
+  std::vector<Change> changes;
+  const std::unique_lock lock(mutex_);
+  ObjectPtr before;
+  if (const auto found = objects_.find(object); found != objects_.end()) {
+    before = *found;
+    unindex(before);
+    objects_.erase(found);
+  }
+  index(object);
+  objects_.insert(object);
+  addChanges(before, object, false, changes);
+  return changes;
+}
+
+std::vector<Change> Store::erase(const ObjectPtr& last_state) {
+  const std::unique_lock lock(mutex_);
+  const auto found = objects_.find(last_state);
+  if (found == objects_.end()) return {};
+  const ObjectPtr before = *found;
+  unindex(before);
+  objects_.erase(found);
+  // The event carries a newer state than ours, unless it is of another incarnation.
+  return {{before->meta.uid == last_state->meta.uid ? last_state : before, nullptr, false}};
+}
+
+std::vector<Change> Store::replace(ObjectSet objects) {
+  std::vector<Change> changes;
+  const std::unique_lock lock(mutex_);
+  for (const ObjectPtr& before : objects_) {
+    if (!objects.contains(before)) addChanges(before, nullptr, true, changes);
+  }
+  std::vector<ObjectPtr> unchanged;
+  for (const ObjectPtr& after : objects) {
+    const auto found = objects_.find(after);
+    if (found == objects_.end()) {
+      addChanges(nullptr, after, false, changes);
+    } else if ((*found)->meta.uid == after->meta.uid &&
+               (*found)->meta.resource_version == after->meta.resource_version) {
+      unchanged.push_back(*found);
+    } else {
+      addChanges(*found, after, true, changes);
+    }
+  }
+  // Keep the copies that others may hold already.
+  for (ObjectPtr& object : unchanged) {
+    objects.erase(object);
+    objects.insert(std::move(object));
+  }
+  objects_ = std::move(objects);
+  for (auto& [name, index] : indexes_) index.objects.clear();
+  for (const ObjectPtr& object : objects_) index(object);
+  return changes;
+}
+
+ObjectPtr Store::find(std::string_view name_space, std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = objects_.find(ObjectName{name_space, name});
+  return found == objects_.end() ? nullptr : *found;
+}
+
+std::vector<ObjectPtr> Store::list() const {
+  const std::shared_lock lock(mutex_);
+  return {objects_.begin(), objects_.end()};
+}
+
+std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::string& value) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = indexes_.find(index);
+  if (found == indexes_.end()) return {};
+  const auto objects = found->second.objects.find(value);
+  if (objects == found->second.objects.end()) return {};
+  return {objects->second.begin(), objects->second.end()};
+}
+
+std::size_t Store::size() const {
+  const std::shared_lock lock(mutex_);
+  return objects_.size();
+}
+
+}  // namespace mbcas::kube

@@ -1,0 +1,43 @@
+// A watch's answer, byte by byte, into events. Any chunking of the bytes gives the same events.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "mbcas/base/result.h"
+#include "mbcas/kube/api_error.h"
+#include "mbcas/kube/json_splitter.h"
+#include "mbcas/kube/object.h"
+
+namespace mbcas::kube {
+
+struct WatchEvent {
+  enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
+  Type type = Type::kError;
+  ObjectPtr object;                 // the first three; a deleted one in its last state
+  std::string resource_version;     // of all but kError
+  bool initial_events_end = false;  // this bookmark closes the initial set of a streaming list
+  ApiError error;                   // kError
+};
+
+class WatchReader {
+ public:
+  // `decoder` outlives the reader.
+  WatchReader(const Kind& kind, Decoder& decoder, std::function<void(WatchEvent)> on_event);
+
+  // After an error the reader is of no more use.
+  Result<void> receive(std::string_view piece);
+  // The stream has ended: an error if it did so inside an event.
+  Result<void> finish() const { return splitter_.finish(); }
+
+ private:
+  Result<void> readEvent(std::string& frame);
+
+  const Kind& kind_;
+  Decoder& decoder_;
+  std::function<void(WatchEvent)> on_event_;
+  JsonSplitter splitter_;
+};
+
+}  // namespace mbcas::kube

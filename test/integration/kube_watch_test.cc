@@ -1,0 +1,455 @@
+// The watch cache and leader election against a real kube-apiserver that is restarted, compacted
+// and cut off, and whose tokens expire.
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <mutex>
+#include <vector>
+
+#include "mbcas/kube/informer.h"
+#include "mbcas/kube/leader.h"
+#include "mbcas/kube/metrics.h"
+#include "test/integration/kube_example.h"
+#include "test/integration/kube_fixture.h"
+#include "test/support/fault_proxy.h"
+
+namespace mbcas::test {
+namespace {
+
+using namespace kube;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+WatchOptions quick(const std::string& ns) {
+  WatchOptions options{.name_space = ns};
+  options.tuning.first_delay = milliseconds(20);
+  options.tuning.max_delay = milliseconds(200);
+  return options;
+}
+
+std::string readFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(KubeExample, IsTheOneInTheDocumentation) {
+  const std::string code = readFile("test/integration/kube_example.cc");
+  const std::string mark = "// [example]\n";
+  const std::size_t begin = code.find(mark) + mark.size();
+  const std::string example = code.substr(begin, code.find(mark, begin) - begin);
+  ASSERT_GT(example.size(), 500u);
+  EXPECT_NE(readFile("docs/kube-runtime.md").find(example), std::string::npos);
+}
+
+class KubeWatchTest : public KubeTest {
+ protected:
+  void create(const std::string& name, const std::string& value) {
+    const auto made = admin->create<ConfigMap>(ns, configMapBody(name, value));
+    ASSERT_TRUE(made) << made.error().describe();
+  }
+  void set(const std::string& name, const std::string& value) {
+    const auto done = admin->patch<ConfigMap>(ns, name, PatchType::kMerge,
+                                              fmt::format(R"({{"data":{{"v":"{}"}}}})", value));
+    ASSERT_TRUE(done) << done.error().describe();
+  }
+  static std::string valueIn(const Informer<ConfigMap>& maps, const std::string& ns,
+                             const std::string& name) {
+    const auto map = maps.find(ns, name);
+    return map ? std::string(find(map->data, "v").value_or("")) : "-";
+  }
+};
+
+TEST_F(KubeWatchTest, FollowsTheServer) {
+  create("a", "1");
+  create("b", "1");
+  for (const bool streaming : {true, false}) {
+    WatchOptions options = quick(ns);
+    options.tuning.streaming_list = streaming;
+    options.page = 1;
+    Informer<ConfigMap> maps(*admin, options);
+    maps.addIndex("value", [](const ConfigMap& map) {
+      return std::vector<std::string>{std::string(find(map.data, "v").value_or(""))};
+    });
+    std::mutex mutex;
+    std::string told;
+    maps.onChange([&](const TypedChange<ConfigMap>& change) {
+      const std::scoped_lock lock(mutex);
+      told += (change.before ? "" : "+") + std::string(change.after ? "" : "-") +
+              change.latest().meta.name.string() + " ";
+    });
+    maps.start();
+    ASSERT_TRUE(maps.waitForSync(seconds(60)));
+    EXPECT_EQ(maps.size(), 2u);
+    EXPECT_EQ(maps.byIndex("value", "1").size(), 2u);
+    create("c", "1");
+    set("c", "2");
+    ASSERT_TRUE(admin->remove<ConfigMap>(ns, "c"));
+    EXPECT_TRUE(eventually([&] {
+      const std::scoped_lock lock(mutex);
+      return told.ends_with("+c c -c ");
+    })) << told;
+    EXPECT_EQ(maps.size(), 2u);
+  }
+}
+
+TEST_F(KubeWatchTest, ASelectorThatIsLeftLooksLikeADeletion) {
+  ASSERT_TRUE(admin->create<ConfigMap>(ns, R"({"metadata":{"name":"a","labels":{"in":"yes"}}})"));
+  WatchOptions options = quick(ns);
+  options.label_selector = "in=yes";
+  Informer<ConfigMap> maps(*admin, options);
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  EXPECT_EQ(maps.size(), 1u);
+  ASSERT_TRUE(admin->patch<ConfigMap>(ns, "a", PatchType::kMerge,
+                                      R"({"metadata":{"labels":{"in":"no"}}})"));
+  EXPECT_TRUE(eventually([&] { return maps.size() == 0; }));
+}
+
+TEST_F(KubeWatchTest, ASecondClientRecreatesUnderTheSameName) {
+  create("a", "old");
+  Informer<ConfigMap> maps(*admin, quick(ns));
+  std::mutex mutex;
+  std::vector<std::string> told;
+  maps.onChange([&](const TypedChange<ConfigMap>& change) {
+    const std::scoped_lock lock(mutex);
+    told.push_back((change.before ? "" : "+") + std::string(change.after ? "" : "-") +
+                   change.latest().meta.uid.string());
+  });
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  Client second(loop, config, clock);
+  const std::string before = maps.find(ns, "a")->meta.uid.string();
+  ASSERT_TRUE(second.remove<ConfigMap>(ns, "a"));
+  const auto created = second.create<ConfigMap>(ns, configMapBody("a", "new"));
+  ASSERT_TRUE(created);
+  const std::string after = (*created)->meta.uid.string();
+  ASSERT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "new"; }));
+  const std::scoped_lock lock(mutex);
+  EXPECT_EQ(told, (std::vector<std::string>{"+" + before, "-" + before, "+" + after}));
+}
+
+TEST_F(KubeWatchTest, ARecreationWhileCutOffIsSeenAsTwoObjects) {
+  create("a", "old");
+  FaultProxy proxy(port());
+  config.server = proxy.url();
+  Client through(loop, config, clock);
+  std::mutex mutex;
+  std::vector<std::string> told;
+  Informer<ConfigMap> maps(through, quick(ns));
+  maps.onChange([&](const TypedChange<ConfigMap>& change) {
+    const std::scoped_lock lock(mutex);
+    told.push_back((change.before ? "" : "+") + std::string(change.after ? "" : "-") +
+                   change.latest().meta.uid.string());
+  });
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  const std::string before = maps.find(ns, "a")->meta.uid.string();
+  proxy.plan([](int) { return Fault{.kind = Fault::Kind::kRefuse}; });
+  proxy.cutAll();
+  ASSERT_TRUE(admin->remove<ConfigMap>(ns, "a"));
+  create("a", "new");
+  proxy.plan(nullptr);
+  ASSERT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "new"; }));
+  const std::scoped_lock lock(mutex);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[1], "-" + before);
+  EXPECT_EQ(told[2], "+" + maps.find(ns, "a")->meta.uid.string());
+}
+
+TEST_F(KubeWatchTest, SurvivesARestartOfTheApiserver) {
+  create("a", "1");
+  Metrics metrics;
+  Client counted(loop, config, clock, {.metrics = &metrics});
+  Informer<ConfigMap> maps(counted, quick(ns));
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  ASSERT_TRUE(plane->killApiserver());
+  EXPECT_EQ(valueIn(maps, ns, "a"), "1");  // what is known stays
+  ASSERT_TRUE(plane->startApiserver());
+  ASSERT_TRUE(eventually([&] {
+    return admin->patch<ConfigMap>(ns, "a", PatchType::kMerge, R"({"data":{"v":"2"}})").has_value();
+  }));
+  EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
+  EXPECT_NE(metrics.text().find("kube_watch_restarts_total{cause=\"resume\",kind=\"ConfigMap\"}"),
+            std::string::npos);
+}
+
+TEST_F(KubeWatchTest, ListsAnewWhenHistoryIsCompacted) {
+  create("a", "1");
+  create("gone", "1");
+  FaultProxy proxy(port());
+  config.server = proxy.url();
+  Client through(loop, config, clock);
+  std::atomic<int> expired = 0;
+  WatchOptions options = quick(ns);
+  options.on_error = [&](const ApiError& error) { expired += error.expired() ? 1 : 0; };
+  Informer<ConfigMap> maps(through, options);
+  std::atomic<bool> told_late = false;
+  maps.onChange([&](const TypedChange<ConfigMap>& change) {
+    if (!change.after && change.noticed_late) told_late = true;
+  });
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+
+  proxy.plan([](int) { return Fault{.kind = Fault::Kind::kRefuse}; });
+  proxy.cutAll();
+  set("a", "2");
+  ASSERT_TRUE(admin->remove<ConfigMap>(ns, "gone"));
+  ASSERT_TRUE(plane->compact());
+  // The server's own cache still knows the history: only a restart makes it forget.
+  ASSERT_TRUE(plane->killApiserver());
+  ASSERT_TRUE(plane->startApiserver());
+  proxy.plan(nullptr);
+
+  EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2" && !maps.find(ns, "gone"); }));
+  EXPECT_GE(expired, 1);
+  EXPECT_TRUE(told_late);
+}
+
+TEST_F(KubeWatchTest, GivesUpOnAServerThatHangs) {
+  create("a", "1");
+  WatchOptions options = quick(ns);
+  options.idle_timeout = seconds(2);
+  std::atomic<int> timeouts = 0;
+  options.on_error = [&](const ApiError& error) { timeouts += error.reason == ApiError::kTimeout; };
+  Informer<ConfigMap> maps(*admin, options);
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60)));
+  ASSERT_TRUE(plane->pauseApiserver());
+  EXPECT_TRUE(eventually([&] { return timeouts >= 1; }));
+  ASSERT_TRUE(plane->resumeApiserver());
+  ASSERT_TRUE(eventually([&] {
+    return admin->patch<ConfigMap>(ns, "a", PatchType::kMerge, R"({"data":{"v":"2"}})").has_value();
+  }));
+  EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
+}
+
+TEST_F(KubeWatchTest, TheExampleOfTheDocumentationWorks) {
+  std::atomic<bool> stop = false;
+  std::thread stamper([&] { runStamper(*admin, stop); });
+  ASSERT_TRUE(admin->create<ConfigMap>(
+      ns, R"({"metadata":{"name":"a","labels":{"stamp":"yes"}},"data":{"x":"1","y":"2"}})"));
+  create("b", "1");
+  const auto stamp = [&](const std::string& name) {
+    const auto map = admin->get<ConfigMap>(ns, name);
+    return map ? std::string(find((*map)->meta.annotations, "example.com/keys").value_or("")) : "";
+  };
+  EXPECT_TRUE(eventually([&] { return stamp("a") == "2"; }));
+  ASSERT_TRUE(admin->patch<ConfigMap>(ns, "a", PatchType::kMerge, R"({"data":{"z":"3"}})"));
+  EXPECT_TRUE(eventually([&] { return stamp("a") == "3"; }));
+  EXPECT_EQ(stamp("b"), "");
+  stop = true;
+  stamper.join();
+}
+
+// --- tokens ---
+
+std::string base64Url(std::string_view bytes) {
+  std::string out(bytes.size() * 4 / 3 + 8, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                   reinterpret_cast<const unsigned char*>(bytes.data()),
+                                   static_cast<int>(bytes.size()));
+  out.resize(static_cast<std::size_t>(size));
+  while (out.ends_with('=')) out.pop_back();
+  for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  return out;
+}
+
+// A service account's token, signed with the control plane's own key.
+std::string signToken(const ControlPlane& plane, const std::string& ns, const std::string& name,
+                      std::string_view uid, std::int64_t expires) {
+  const std::string claims = fmt::format(
+      R"({{"iss":"https://kubernetes.default.svc","aud":["https://kubernetes.default.svc"],
+      "sub":"system:serviceaccount:{0}:{1}","exp":{2},"iat":{3},"nbf":{3},
+      "kubernetes.io":{{"namespace":"{0}","serviceaccount":{{"name":"{1}","uid":"{4}"}}}}}})",
+      ns, name, expires, expires - 600, uid);
+  const std::string text = base64Url(R"({"alg":"ES256"})") + "." + base64Url(claims);
+  std::unique_ptr<BIO, decltype(&BIO_free_all)> file(
+      BIO_new_file((plane.dir() + "/service-account.key").c_str(), "r"), &BIO_free_all);
+  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      file ? PEM_read_bio_PrivateKey(file.get(), nullptr, nullptr, nullptr) : nullptr,
+      &EVP_PKEY_free);
+  if (!key) return "";
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                  &EVP_MD_CTX_free);
+  EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get());
+  std::size_t size = 0;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  EVP_DigestSign(context.get(), nullptr, &size, bytes, text.size());
+  std::string signature(size, '\0');
+  EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, bytes,
+                 text.size());
+  // JWS wants the two numbers of the signature side by side, not in DER.
+  const auto* der = reinterpret_cast<const unsigned char*>(signature.data());
+  std::unique_ptr<ECDSA_SIG, decltype(&ECDSA_SIG_free)> numbers(
+      d2i_ECDSA_SIG(nullptr, &der, static_cast<long>(size)), &ECDSA_SIG_free);
+  if (!numbers) return "";
+  std::string raw(64, '\0');
+  auto* out = reinterpret_cast<unsigned char*>(raw.data());
+  BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), out, 32);
+  BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), out + 32, 32);
+  return text + "." + base64Url(raw);
+}
+
+TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
+  struct ServiceAccount : Object {
+    using Object::Object;
+    static const Kind& kind() {
+      static const Kind kKind = makeKind<ServiceAccount>(
+          {.group = "", .version = "v1", .plural = "serviceaccounts", .name = "ServiceAccount"},
+          [](ServiceAccount&, std::string_view, JsonCursor) {});
+      return kKind;
+    }
+  };
+  const auto account = admin->create<ServiceAccount>(ns, R"({"metadata":{"name":"robot"}})");
+  ASSERT_TRUE(account) << account.error().describe();
+  ASSERT_TRUE(admin->perform(
+      {.method = "POST",
+       .path = fmt::format("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings", ns),
+       .body = fmt::format(R"({{"metadata":{{"name":"robot"}},"roleRef":{{"kind":"ClusterRole",
+         "name":"cluster-admin","apiGroup":"rbac.authorization.k8s.io"}},"subjects":[{{"kind":"ServiceAccount",
+         "name":"robot","namespace":"{}"}}]}})",
+                           ns)}));
+  create("a", "1");
+
+  const auto now = std::chrono::duration_cast<seconds>(clock.wall().time_since_epoch()).count();
+  const auto sign = [&](std::int64_t expires) {
+    return signToken(*plane, ns, "robot", (*account)->meta.uid, expires);
+  };
+  const std::string path = plane->dir() + "/robot-token";
+  const std::string old_token = sign(now + 10);
+  std::ofstream(path) << old_token << "\n";
+  config.token.clear();
+  config.token_file = path;
+  Client robot(loop, config, clock);
+  WatchOptions options = quick(ns);
+  options.watch_time = seconds(1);  // so that it comes back with its token again and again
+  std::atomic<int> refused = 0;
+  std::mutex mutex;
+  std::string last_error;
+  options.on_error = [&](const ApiError& error) {
+    const std::scoped_lock lock(mutex);
+    refused += error.code == 401 ? 1 : 0;
+    last_error = error.describe();
+  };
+  Informer<ConfigMap> maps(robot, options);
+  maps.start();
+  ASSERT_TRUE(maps.waitForSync(seconds(60))) << last_error;
+  EXPECT_EQ(refused, 0);
+
+  std::ofstream(path) << sign(now + 3600);
+  ClientConfig stale = config;
+  stale.token_file.clear();
+  stale.token = old_token;
+  Client late(loop, stale, clock);
+  // The server remembers a good token for some seconds, and versions differ in their leeway.
+  ASSERT_TRUE(eventually(
+      [&] {
+        const auto result = late.get<ConfigMap>(ns, "a");
+        return !result && result.error().code == 401;
+      },
+      seconds(150)));
+  set("a", "2");
+  EXPECT_TRUE(eventually([&] { return valueIn(maps, ns, "a") == "2"; }));
+  EXPECT_TRUE(robot.get<ConfigMap>(ns, "a"));
+  EXPECT_EQ(refused, 0);  // the client fetched the new token before anybody noticed
+}
+
+// --- leases ---
+
+class Candidate {
+ public:
+  Candidate(const std::string& kubeconfig, const std::string& ns, const std::string& identity) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    std::vector<std::string> words = {KUBE_LEASE_CANDIDATE, kubeconfig, ns, identity};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    reader_ = std::thread([this, fd = ends[0]] {
+      char c = 0;
+      while (::read(fd, &c, 1) == 1) {
+        if (c == 'L') leads_ = true;
+      }
+      ::close(fd);
+    });
+  }
+  ~Candidate() { end(SIGKILL); }
+  bool leads() const { return leads_; }
+  void end(int signal) {
+    if (pid_ > 0) {
+      ::kill(pid_, signal);
+      ::waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+      reader_.join();
+    }
+  }
+
+ private:
+  pid_t pid_ = -1;
+  std::atomic<bool> leads_ = false;
+  std::thread reader_;
+};
+
+TEST_F(KubeWatchTest, TheSecondCandidateTakesOverFromAKilledOne) {
+  Candidate first(plane->kubeconfig(), ns, "first");
+  ASSERT_TRUE(eventually([&] { return first.leads(); }));
+  Candidate second(plane->kubeconfig(), ns, "second");
+  const auto lease = [&] { return *admin->get<Lease>(ns, "candidate"); };
+  const WallTime seen = lease()->renewed;
+  ASSERT_TRUE(eventually([&] { return lease()->renewed > seen + seconds(3); }));  // a lease long
+  EXPECT_FALSE(second.leads());
+  first.end(SIGKILL);
+  ASSERT_TRUE(eventually([&] { return second.leads(); }));
+  EXPECT_EQ(lease()->holder, "second");
+  EXPECT_EQ(lease()->transitions, 1);
+
+  // One that ends in order gives the lease back.
+  second.end(SIGTERM);
+  EXPECT_EQ(lease()->holder, "");
+  Candidate third(plane->kubeconfig(), ns, "third");
+  ASSERT_TRUE(eventually([&] { return third.leads(); }));
+  EXPECT_EQ(lease()->transitions, 2);
+}
+
+TEST_F(KubeWatchTest, ALeaderThatIsCutOffStepsDown) {
+  FaultProxy proxy(port());
+  config.server = proxy.url();
+  Client through(loop, config, clock);
+  Metrics metrics;
+  std::atomic<bool> started = false;
+  std::atomic<bool> lost = false;
+  LeaderElector elector(through,
+                        {.name_space = ns,
+                         .name = "l",
+                         .identity = "me",
+                         .lease = seconds(3),
+                         .renew_deadline = seconds(2),
+                         .retry = milliseconds(300),
+                         .metrics = &metrics},
+                        {.on_started = [&] { started = true; }, .on_lost = [&] { lost = true; }});
+  ASSERT_TRUE(elector.start());
+  ASSERT_TRUE(eventually([&] { return started.load(); }));
+  EXPECT_TRUE(elector.leads());
+  EXPECT_NE(metrics.text().find("leader_election_master_status{name=\"l\"} 1"), std::string::npos);
+  proxy.plan([](int) { return Fault{.kind = Fault::Kind::kHalfOpen}; });
+  proxy.cutAll();
+  EXPECT_TRUE(eventually([&] { return lost.load(); }));
+  EXPECT_FALSE(elector.leads());
+}
+
+}  // namespace
+}  // namespace mbcas::test

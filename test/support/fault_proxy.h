@@ -1,0 +1,51 @@
+// A proxy that harms connections on purpose. Plain HTTP on loopback to its clients, TLS to a
+// kube-apiserver. The plan says for each connection, counted from 0, what happens to it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace mbcas::test {
+
+struct Fault {
+  enum class Kind {
+    kNone,
+    kCut,       // after so many bytes of the answer: reset
+    kHalfOpen,  // after so many bytes: silence, the connection stays open
+    kDelay,     // every piece comes late
+    kTruncate,  // after so many bytes: the head of a chunk, and a proper close
+    kGarbage,   // after so many bytes: bytes that are no JSON, as a proper chunk, and a close
+    kStatus,    // never forwarded: answered with `status`, and Retry-After if that is >= 0
+    kRefuse,    // closed at once
+  };
+  Kind kind = Kind::kNone;
+  std::size_t after = 0;
+  std::chrono::milliseconds delay{0};
+  int status = 503;
+  int retry_after = -1;
+};
+
+class FaultProxy {
+ public:
+  // To 127.0.0.1:`upstream_port`. Throws std::runtime_error if it cannot listen.
+  explicit FaultProxy(int upstream_port);
+  ~FaultProxy();
+  FaultProxy(const FaultProxy&) = delete;
+  FaultProxy& operator=(const FaultProxy&) = delete;
+
+  std::string url() const;  // http://127.0.0.1:PORT
+  // For connections from now on; the count starts again at 0.
+  void plan(std::function<Fault(int connection)> plan);
+  // Resets every connection that is open now.
+  void cutAll();
+  int connections() const;  // since the plan was set
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mbcas::test
