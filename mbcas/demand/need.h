@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
-#include "mbcas/sense/signals.h"
 
 namespace mbcas::demand {
 

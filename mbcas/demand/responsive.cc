@@ -1,6 +1,7 @@
 #include "mbcas/demand/responsive.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace mbcas::demand {
@@ -17,7 +18,7 @@ constexpr Nanos kGuessHold = seconds(10);
 constexpr Nanos kLongestHold = std::chrono::hours(1);
 
 Millicores scaled(Millicores amount, double factor) {
-  return Millicores(static_cast<std::int64_t>(static_cast<double>(amount.count()) * factor + 0.5));
+  return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
 }
 
 // CPU time within one period, as the limit that allows it.

@@ -89,12 +89,15 @@ TEST(Pressure, ReadsTotals) {
   EXPECT_FALSE(parsePressure("full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"));
 }
 
-RC_GTEST_PROP(Parsers, NeverReadPastAnyText, (const std::string& text)) {
-  (void)parseCpuStat(text);
-  (void)parseCpuStatLocal(text);
-  (void)parseCpuMax(text);
-  (void)parseCfsQuota(text);
-  (void)parsePressure(text);
+RC_GTEST_PROP(Parsers, SayShortlyWhatIsWrongWithAnyText, (const std::string& text)) {
+  const auto bounded = [](const auto& result) {
+    return result || (!result.error().message().empty() && result.error().message().size() < 200);
+  };
+  RC_ASSERT(bounded(parseCpuStat(text)));
+  RC_ASSERT(bounded(parseCpuStatLocal(text)));
+  RC_ASSERT(bounded(parseCpuMax(text)));
+  RC_ASSERT(bounded(parseCfsQuota(text)));
+  RC_ASSERT(bounded(parsePressure(text)));
 }
 
 RC_GTEST_PROP(CpuStat, RoundTrips, ()) {
