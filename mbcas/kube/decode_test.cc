@@ -65,6 +65,16 @@ TEST(JsonCursor, SaysWhereItWentWrong) {
   EXPECT_EQ(errorOf<Pod>("{}"), "decoding a Pod: metadata.name is missing");
 }
 
+TEST(JsonCursor, TheDocumentItselfIsNoScalar) {
+  JsonParser parser;
+  std::string text = R"({"a":1})";
+  EXPECT_FALSE(parser.parse(text, [](JsonCursor root) { EXPECT_EQ(root.text(), ""); }));
+  EXPECT_FALSE(parser.parse(text, [](JsonCursor root) { EXPECT_EQ(root.scalar(), ""); }));
+  EXPECT_FALSE(parser.parse(text, [](JsonCursor root) { EXPECT_EQ(root.integer(), 0); }));
+  EXPECT_FALSE(parser.parse(text, [](JsonCursor root) { EXPECT_FALSE(root.boolean()); }));
+  EXPECT_FALSE(parser.parse(text, [](JsonCursor root) { root.elements([](JsonCursor) {}); }));
+}
+
 TEST(JsonCursor, TakesNullForAbsent) {
   const auto pod = decoded<Pod>(
       R"({"metadata":{"name":"p","labels":null,"creationTimestamp":null},"spec":null,"status":{"containerStatuses":null}})");

@@ -48,8 +48,15 @@ void JsonCursor::fail(std::string_view reason) {
   context_->fail(reason);
 }
 
+// The document itself. The parser has seen that it is an object or an array, and may not be asked
+// for its value as anything else.
+bool JsonCursor::atRoot() const {
+  return context_->path.empty();
+}
+
 bool JsonCursor::isNull() {
   if (failed()) return true;
+  if (atRoot()) return false;
   bool null = false;
   if (const error_code code = asValue(value_).is_null().get(null)) context_->fail(code);
   return null;
@@ -89,14 +96,14 @@ void JsonCursor::elements(FunctionRef<void(JsonCursor)> visit) {
 std::string_view JsonCursor::text() {
   if (isNull()) return {};
   std::string_view text;
-  if (asValue(value_).get_string().get(text)) context_->fail("not a string");
+  if (atRoot() || asValue(value_).get_string().get(text)) context_->fail("not a string");
   return text;
 }
 
 std::string_view JsonCursor::scalar() {
   if (isNull()) return {};
   ondemand::json_type type{};
-  if (asValue(value_).type().get(type)) {
+  if (atRoot() || asValue(value_).type().get(type)) {
     context_->fail("not a string or number");
     return {};
   }
@@ -115,14 +122,14 @@ std::string_view JsonCursor::scalar() {
 std::int64_t JsonCursor::integer() {
   if (isNull()) return 0;
   std::int64_t number = 0;
-  if (asValue(value_).get_int64().get(number)) context_->fail("not an integer");
+  if (atRoot() || asValue(value_).get_int64().get(number)) context_->fail("not an integer");
   return number;
 }
 
 bool JsonCursor::boolean() {
   if (isNull()) return false;
   bool truth = false;
-  if (asValue(value_).get_bool().get(truth)) context_->fail("not true or false");
+  if (atRoot() || asValue(value_).get_bool().get(truth)) context_->fail("not true or false");
   return truth;
 }
 

@@ -67,6 +67,7 @@ class JsonCursor {
   struct Context;
   JsonCursor(void* value, Context* context) : value_(value), context_(context) {}
   bool failed() const;
+  bool atRoot() const;
 
   void* value_;  // simdjson::ondemand::value
   Context* context_;

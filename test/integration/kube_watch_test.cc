@@ -263,12 +263,12 @@ std::string base64Url(std::string_view bytes) {
 
 // A service account's token, signed with the control plane's own key.
 std::string signToken(const ControlPlane& plane, const std::string& ns, const std::string& name,
-                      std::string_view uid, std::int64_t expires) {
+                      std::string_view uid, std::int64_t now, std::int64_t expires) {
   const std::string claims = fmt::format(
       R"({{"iss":"https://kubernetes.default.svc","aud":["https://kubernetes.default.svc"],
       "sub":"system:serviceaccount:{0}:{1}","exp":{2},"iat":{3},"nbf":{3},
       "kubernetes.io":{{"namespace":"{0}","serviceaccount":{{"name":"{1}","uid":"{4}"}}}}}})",
-      ns, name, expires, expires - 600, uid);
+      ns, name, expires, now - 10, uid);
   const std::string text = base64Url(R"({"alg":"ES256"})") + "." + base64Url(claims);
   std::unique_ptr<BIO, decltype(&BIO_free_all)> file(
       BIO_new_file((plane.dir() + "/service-account.key").c_str(), "r"), &BIO_free_all);
@@ -320,7 +320,7 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
 
   const auto now = std::chrono::duration_cast<seconds>(clock.wall().time_since_epoch()).count();
   const auto sign = [&](std::int64_t expires) {
-    return signToken(*plane, ns, "robot", (*account)->meta.uid, expires);
+    return signToken(*plane, ns, "robot", (*account)->meta.uid, now, expires);
   };
   const std::string path = plane->dir() + "/robot-token";
   const std::string old_token = sign(now + 10);
