@@ -69,6 +69,7 @@ std::vector<Course> run(Scratch& scratch, const std::vector<Case>& cases, unsign
   demand::Demand demand({.cpus = cpus});
   demand.update(sampler.tick());
   std::vector<Burner> burners;
+  burners.reserve(cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     burners.emplace_back(cases[i].shape, scratch.directories(containerPath(static_cast<int>(i))));
   }

@@ -86,6 +86,7 @@ Row measure(Scratch& scratch, const Case& c, unsigned cpus) {
   row.has_local = cgroups.back().throttledLocal().has_value();
   std::this_thread::sleep_for(400ms);
   std::vector<Totals> before;
+  before.reserve(cgroups.size());
   const auto start = std::chrono::steady_clock::now();
   for (Cgroup& cgroup : cgroups) before.push_back(read(cgroup));
   std::this_thread::sleep_for(2s);
