@@ -20,7 +20,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 Arena::~Arena() {
   while (block_ != nullptr) {
     char* before = nullptr;
-    std::memcpy(&before, block_, sizeof before);
+    std::memcpy(static_cast<void*>(&before), block_, sizeof before);
     delete[] block_;
     block_ = before;
   }
@@ -31,7 +31,7 @@ char* Arena::allocate(std::size_t size, std::size_t align) {
   if (block_ == nullptr || padding + size > left_) {
     const std::size_t capacity = std::max<std::size_t>(next_block_, size);
     char* const block = new char[sizeof(char*) + capacity];  // aligned to 16
-    std::memcpy(block, &block_, sizeof(char*));
+    std::memcpy(block, static_cast<const void*>(&block_), sizeof(char*));
     block_ = block;
     next_block_ = std::max(kFurtherBlock, used_ / 2);
     free_ = block + sizeof(char*);

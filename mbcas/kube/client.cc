@@ -149,6 +149,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void close() {
     closed_ = true;
     std::vector<Id> ids;
+    ids.reserve(active_.size());
     for (const auto& [id, active] : active_) ids.push_back(id);
     for (const Id id : ids) cancel(id);
   }
@@ -289,7 +290,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     return true;
   }
 
-  void exchanged(Id id, HttpOutcome outcome) {
+  void exchanged(Id id, const HttpOutcome& outcome) {
     Active& active = *active_.at(id);
     active.exchange = 0;
     const bool complete = outcome.end == HttpEnd::kComplete;

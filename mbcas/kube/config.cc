@@ -60,7 +60,7 @@ bool truthAt(const YAML::Node& node, const char* key) {
 
 // Commands and files of a kubeconfig are relative to the file that names them.
 std::string pathAt(const Entry& entry, const char* key) {
-  const std::string path = textAt(entry.node, key);
+  std::string path = textAt(entry.node, key);
   if (path.empty() || std::filesystem::path(path).is_absolute()) return path;
   return (entry.folder / path).lexically_normal().string();
 }

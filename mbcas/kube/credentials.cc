@@ -18,6 +18,15 @@
 namespace mbcas::kube {
 namespace {
 
+// As execve wants them: pointers into the texts, and a null at the end.
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  all.reserve(texts.size() + 1);
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -140,16 +149,13 @@ Result<std::string> runPlugin(const ExecPlugin& plugin, const std::string& exec_
     if (!std::string_view(*entry).starts_with("KUBERNETES_EXEC_INFO="))
       env_text.emplace_back(*entry);
   }
-  for (const auto& [name, value] : plugin.env) env_text.push_back(name + "=" + value);
+  for (const auto& [name, value] : plugin.env)
+    env_text.push_back(fmt::format("{}={}", name, value));
   env_text.push_back("KUBERNETES_EXEC_INFO=" + exec_info);
-  std::vector<char*> env;
-  for (std::string& text : env_text) env.push_back(text.data());
-  env.push_back(nullptr);
+  std::vector<char*> env = pointers(env_text);
   std::vector<std::string> arg_text = {plugin.command};
   arg_text.insert(arg_text.end(), plugin.args.begin(), plugin.args.end());
-  std::vector<char*> argv;
-  for (std::string& text : arg_text) argv.push_back(text.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = pointers(arg_text);
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -352,6 +352,7 @@ class HttpLoop::Impl {
     set(easy, CURLOPT_PROXY, r.proxy_url.c_str());
     if (r.tls) setTls(easy, *r.tls);
     if (r.tls && !r.tls->server_name.empty()) redirect(*exchange);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): libcurl carries it back, nobody dereferences it.
     set(easy, CURLOPT_PRIVATE, reinterpret_cast<char*>(static_cast<std::uintptr_t>(id)));
     curl_multi_add_handle(multi_, easy);
     exchanges_.emplace(id, std::move(exchange));

@@ -60,7 +60,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
  private:
   // Runs if the cache is still there and still in the attempt in which this was made.
   template <class F>
-  auto guarded(F run) {
+  auto guarded(const F& run) {
     return [self = weak_from_this(), attempt = attempt_, run](auto&&... args) {
       const auto impl = self.lock();
       if (impl && impl->attempt_ == attempt) run(*impl, std::forward<decltype(args)>(args)...);

@@ -197,7 +197,8 @@ void LeaderRules::release() {
   record.duration_seconds = 1;
   record.renewed = clock_.wall();
   record.acquired = clock_.wall();
-  (void)storage_.update(record);  // if it fails, the others wait for the lease to run out
+  // If it fails, the others wait for the lease to run out.
+  [[maybe_unused]] const auto released = storage_.update(record);
   held_ = false;
 }
 

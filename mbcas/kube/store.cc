@@ -38,7 +38,7 @@ void Store::unindex(const ObjectPtr& object) {
   }
 }
 
-std::vector<Change> Store::put(ObjectPtr object) {
+std::vector<Change> Store::put(const ObjectPtr& object) {
   std::vector<Change> changes;
   const std::unique_lock lock(mutex_);
   ObjectPtr before;
@@ -57,7 +57,7 @@ std::vector<Change> Store::erase(const ObjectPtr& last_state) {
   const std::unique_lock lock(mutex_);
   const auto found = objects_.find(last_state);
   if (found == objects_.end()) return {};
-  const ObjectPtr before = *found;
+  ObjectPtr before = *found;  // outlives its place in the set
   unindex(before);
   objects_.erase(found);
   // The event carries a newer state than ours, unless it is of another incarnation.

@@ -64,7 +64,7 @@ class Store {
 
   // Writers return what changed, in order. An object that comes under the name of another (a new
   // UID) is two changes: the old one is gone, the new one is new.
-  std::vector<Change> put(ObjectPtr object);
+  std::vector<Change> put(const ObjectPtr& object);
   std::vector<Change> erase(const ObjectPtr& last_state);
   // From now on exactly these. Readers see the old set or the new one, nothing between.
   std::vector<Change> replace(ObjectSet objects);
