@@ -355,6 +355,9 @@ Client::Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOp
 
 Client::~Client() {
   loop_.runAndWait([this] { impl_->close(); });
+  // What close() has cancelled ends in the loop's next round: after that, nobody touches the
+  // metrics or the clock any more.
+  loop_.runAndWait([] {});
   impl_->join();
 }
 

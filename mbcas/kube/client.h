@@ -113,7 +113,7 @@ class Client {
 
   // `loop`, `clock` and the metrics must outlive the client.
   Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOptions options = {});
-  ~Client();  // ends what is under way (kCancelled)
+  ~Client();  // ends what is under way (kCancelled) and waits for it; not on the loop
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 

@@ -328,6 +328,22 @@ TEST_F(ClientTest, ACancelledCallEnds) {
   ending = true;
 }
 
+// What goes on when a client ends, ends with it: nothing of the client's is used later.
+TEST_F(ClientTest, EndsItsCallsBeforeItIsGone) {
+  serve([this](const auto&, auto&) {
+    for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
+  });
+  int ended = 0;
+  {
+    Metrics own;
+    Client brief(loop, config, clock, {.metrics = &own});
+    for (int i = 0; i < 3; ++i) brief.send({.path = "/x"}, [&](const auto&) { ++ended; });
+    ASSERT_TRUE(eventually([&] { return requestCount() >= 1; }));
+  }
+  EXPECT_EQ(ended, 3);
+  ending = true;
+}
+
 TEST_F(ClientTest, ListsInPages) {
   serve([](const auto& request, auto& response) {
     const bool second = request.get_param_value("continue") == "tok/2=";
