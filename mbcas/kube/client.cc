@@ -270,8 +270,8 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     request.receive = [self = shared_from_this(), id](int status, std::string_view piece) {
       return self->received(id, status, piece);
     };
-    request.done = [self = shared_from_this(), id](HttpOutcome outcome) {
-      self->exchanged(id, std::move(outcome));
+    request.done = [self = shared_from_this(), id](const HttpOutcome& outcome) {
+      self->exchanged(id, outcome);
     };
     active.exchange = loop_.start(std::move(request));
   }

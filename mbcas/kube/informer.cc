@@ -216,7 +216,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
       if (event.type != WatchEvent::Type::kDeleted) collected_.insert(std::move(event.object));
     } else if (event.object) {
       tell(event.type == WatchEvent::Type::kDeleted ? store_.erase(event.object)
-                                                    : store_.put(std::move(event.object)));
+                                                    : store_.put(event.object));
     }
     input(watch_input::Progress{std::move(event.resource_version), event.initial_events_end});
   }

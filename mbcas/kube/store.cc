@@ -57,9 +57,9 @@ std::vector<Change> Store::erase(const ObjectPtr& last_state) {
   const std::unique_lock lock(mutex_);
   const auto found = objects_.find(last_state);
   if (found == objects_.end()) return {};
-  ObjectPtr before = *found;  // outlives its place in the set
+  const auto taken = objects_.extract(found);
+  const ObjectPtr& before = taken.value();
   unindex(before);
-  objects_.erase(found);
   // The event carries a newer state than ours, unless it is of another incarnation.
   return {{before->meta.uid == last_state->meta.uid ? last_state : before, nullptr, false}};
 }
