@@ -108,7 +108,6 @@ function(mbcas_benchmark name)
   add_executable(${name} ${B_SOURCES})
   target_link_libraries(${name} PRIVATE mbcas_options ${dependencies} ${B_LIBRARIES}
     benchmark::benchmark_main)
-  set_property(GLOBAL APPEND PROPERTY MBCAS_BENCHMARKS ${name})
 endfunction()
 
 function(mbcas_fuzzer name)
