@@ -78,9 +78,9 @@ Result<std::unique_ptr<Scratch>> Scratch::make() {
   }
   std::unique_ptr<Scratch> scratch(new Scratch(mounts));
   if (mounts.version == kernel::Version::kV1) {
-    writeFile(mounts.cpu + "/cpu.shares", "200000");
+    writeFile(mounts.cpu + "/cpu.shares", "16384");
   } else {
-    writeFile(mounts.cpu + "/cpu.weight", "10000");
+    writeFile(mounts.cpu + "/cpu.weight", "1600");
     writeFile(mounts.cpu + "/cgroup.subtree_control", "+cpu");
     writeFile(mounts.cpu + "/cgroup.subtree_control", "+pids");
   }
