@@ -41,6 +41,12 @@ bool controlsCpu(const std::string& directory) {
 
 }  // namespace
 
+std::set<std::string> hierarchies(const Mounts& mounts) {
+  std::set<std::string> all{mounts.cpu, mounts.cpuacct, mounts.pids, mounts.unified};
+  all.erase("");
+  return all;
+}
+
 std::string describe(const Mounts& mounts) {
   if (mounts.version == Version::kV2) return "cgroup v2";
   return mounts.hybrid() ? "cgroup v1 (hybrid)" : "cgroup v1";

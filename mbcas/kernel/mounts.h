@@ -2,6 +2,7 @@
 // mounted elsewhere).
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "mbcas/base/result.h"
@@ -21,6 +22,9 @@ struct Mounts {
 
   bool hybrid() const { return version == Version::kV1 && !unified.empty(); }
 };
+
+// Each hierarchy once: where a cgroup has to be made or removed.
+std::set<std::string> hierarchies(const Mounts& mounts);
 
 // "cgroup v2", "cgroup v1", "cgroup v1 (hybrid)".
 std::string describe(const Mounts& mounts);

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <thread>
 
 namespace mbcas::test {
@@ -48,12 +47,6 @@ void removeLeftovers(const std::string& hierarchy) {
   }
 }
 
-std::set<std::string> distinct(const kernel::Mounts& mounts) {
-  std::set<std::string> all{mounts.cpu, mounts.cpuacct, mounts.pids, mounts.unified};
-  all.erase("");
-  return all;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Scratch>> Scratch::make() {
@@ -62,7 +55,7 @@ Result<std::unique_ptr<Scratch>> Scratch::make() {
   if (!host) return failure(std::move(host).error().within("needs a cgroup cpu controller"));
   kernel::Mounts mounts = *host;
   const std::string own = fmt::format("/mbcas-test-{}", ::getpid());
-  for (const std::string& hierarchy : distinct(*host)) {
+  for (const std::string& hierarchy : kernel::hierarchies(*host)) {
     removeLeftovers(hierarchy);
     const bool v2 = host->version == kernel::Version::kV2;
     if (v2) {
@@ -91,7 +84,7 @@ Result<std::unique_ptr<Scratch>> Scratch::make() {
 }
 
 Scratch::~Scratch() {
-  for (const std::string& hierarchy : distinct(mounts_)) {
+  for (const std::string& hierarchy : kernel::hierarchies(mounts_)) {
     writeFile(fs::path(hierarchy).parent_path() / "cgroup.procs", std::to_string(::getpid()));
     removeTree(hierarchy);
   }
@@ -99,12 +92,12 @@ Scratch::~Scratch() {
 
 std::vector<std::string> Scratch::directories(const std::string& path) const {
   std::vector<std::string> all;
-  for (const std::string& hierarchy : distinct(mounts_)) all.push_back(hierarchy + path);
+  for (const std::string& hierarchy : kernel::hierarchies(mounts_)) all.push_back(hierarchy + path);
   return all;
 }
 
 std::vector<std::string> Scratch::add(const std::string& path) {
-  for (const std::string& hierarchy : distinct(mounts_)) {
+  for (const std::string& hierarchy : kernel::hierarchies(mounts_)) {
     std::string directory = hierarchy;
     for (const auto& part : fs::path(path).relative_path()) {
       if (mounts_.version == kernel::Version::kV2) {

@@ -1,0 +1,101 @@
+#include "apps/mbcas/terminal.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace mbcas::cli {
+
+bool isTerminal() { return ::isatty(STDOUT_FILENO) != 0; }
+
+bool wantsColours() {
+  const char* none = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): one thread
+  return isTerminal() && (none == nullptr || *none == '\0');
+}
+
+TerminalSize terminalSize() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+    return {};
+  }
+  return {size.ws_col, size.ws_row};
+}
+
+struct Patience::Saved {
+  termios settings{};
+};
+
+Patience::Patience(bool keys) {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stop, signal);
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+  signals_ = ::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (!keys || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
+  saved_ = new Saved;
+  if (::tcgetattr(STDIN_FILENO, &saved_->settings) != 0) return;
+  watch_keys_ = true;
+  termios raw = saved_->settings;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+Patience::~Patience() {
+  if (watch_keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_->settings);
+  delete saved_;
+  if (signals_ >= 0) ::close(signals_);
+}
+
+bool Patience::wait(Nanos at_most) {
+  using Steady = std::chrono::steady_clock;
+  const auto until = Steady::now() + at_most;
+  while (!enough_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Steady::now());
+    if (left.count() <= 0) break;
+    pollfd sources[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    if (::poll(sources, watch_keys_ ? 2 : 1, static_cast<int>(left.count())) <= 0) continue;
+    if ((sources[0].revents & POLLIN) != 0) enough_ = true;
+    if (watch_keys_ && sources[1].revents != 0) {
+      char key = 0;
+      if (::read(STDIN_FILENO, &key, 1) != 1) {
+        watch_keys_ = false;  // the terminal is gone; SIGHUP tells
+      } else {
+        enough_ |= key == 'q' || key == 'Q';
+      }
+    }
+  }
+  return !enough_;
+}
+
+Screen::Screen() {
+  fmt::print("\x1b[?1049h\x1b[?25l");
+  std::fflush(stdout);
+}
+
+Screen::~Screen() {
+  fmt::print("\x1b[?25h\x1b[?1049l");
+  std::fflush(stdout);
+}
+
+void Screen::draw(const std::vector<std::string>& lines) {
+  // Each line cleared to its end, and the rest below the last: no flicker, and nothing stays when
+  // the window changes its size.
+  std::string frame = "\x1b[H";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    frame += lines[i] + "\x1b[K";
+    if (i + 1 < lines.size()) frame += "\r\n";
+  }
+  frame += "\x1b[J";
+  fmt::print("{}", frame);
+  std::fflush(stdout);
+}
+
+}  // namespace mbcas::cli

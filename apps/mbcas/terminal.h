@@ -1,0 +1,54 @@
+// The terminal, as far as commands need it: whether there is one, its size, a screen to draw on,
+// and the wish to stop.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/units.h"
+
+namespace mbcas::cli {
+
+struct TerminalSize {
+  std::size_t width = 80;
+  std::size_t height = 24;
+};
+
+bool isTerminal();     // standard output is one
+bool wantsColours();   // it is, and NO_COLOR is not set
+TerminalSize terminalSize();
+
+// Waits between two steps of a command that goes on until the user has had enough: SIGINT,
+// SIGTERM, SIGHUP, or the key q where `keys` is set and there is a terminal. From its construction
+// on those signals end nothing by themselves, so that everything can be put back first.
+class Patience {
+ public:
+  explicit Patience(bool keys);
+  ~Patience();
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+  // False as soon as the user wants to stop, and ever after.
+  bool wait(Nanos at_most);
+
+ private:
+  struct Saved;
+  int signals_ = -1;
+  Saved* saved_ = nullptr;  // the terminal's settings, to be put back
+  bool watch_keys_ = false;
+  bool enough_ = false;
+};
+
+// The alternate screen of the terminal, for as long as the object lives.
+class Screen {
+ public:
+  Screen();
+  ~Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  void draw(const std::vector<std::string>& lines);
+};
+
+}  // namespace mbcas::cli

@@ -1,0 +1,170 @@
+#include "mbcas/host/plane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "mbcas/control/weight.h"
+#include "mbcas/host/limit_file.h"
+
+namespace mbcas::host {
+namespace {
+
+constexpr Nanos kFirstBackOff = std::chrono::seconds(1);
+constexpr Nanos kMostBackOff = std::chrono::minutes(5);
+constexpr double kPressed = 0.1;  // share of time waiting for memory or I/O that holds a decrease
+
+std::vector<Selection> selectionsOf(const HostConfig& config) {
+  std::vector<Selection> selections;
+  for (const PodConfig& pod : config.pods) selections.push_back({pod.name, pod.cgroup});
+  return selections;
+}
+
+bool pressed(const std::optional<sense::PressureSignals>& pressure) {
+  return pressure && pressure->some > kPressed;
+}
+
+}  // namespace
+
+Plane::Plane(const kernel::Mounts& mounts, const HostConfig& config, const Settings& settings,
+             const Clock& clock, Ledger& ledger)
+    : mounts_(mounts),
+      config_(config),
+      settings_(settings),
+      clock_(clock),
+      ledger_(ledger),
+      source_(new HostSource(mounts, selectionsOf(config))),
+      sampler_(std::unique_ptr<kernel::PodSource>(source_), clock,
+               {.interval = settings.sample_interval}),
+      demand_(settings.demand),
+      law_(settings.control) {
+  if (Result<kernel::Cgroup> root = kernel::Cgroup::open(mounts_, "/")) root_ = *std::move(root);
+}
+
+// Usage of the whole machine less that of the pods that were sampled.
+Millicores Plane::unmanagedUse(MonotonicTime now) {
+  if (!root_) return Millicores(0);
+  const auto usage = root_->usage();
+  if (!usage) return Millicores(0);
+  const Millicores all =
+      root_at_ == MonotonicTime{} ? Millicores(0) : rate(*usage - root_usage_, now - root_at_);
+  root_usage_ = *usage;
+  root_at_ = now;
+  Millicores pods(0);
+  for (const PodView& pod : view_.pods) {
+    if (pod.left_alone.empty()) pods += pod.usage;
+  }
+  return std::max(all - pods, Millicores(0));
+}
+
+std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
+                                         const demand::PodNeed& need, PodView& view) {
+  const PodConfig& config = config_.pods[source_->selectionOf(signals.path)];
+  const sense::CpuSignals& cpu = signals.containers.front().cpu;
+  if (!cpu.limit) {
+    view.left_alone = "its limit cannot be read yet";
+    return std::nullopt;
+  }
+  view.limit = cpu.limit->millicores();
+  Known& known = known_[signals.path];
+  if (known.cgroup != signals.cgroup) {
+    known = {.cgroup = signals.cgroup,
+             .original = *cpu.limit,
+             .declared = config.limit.value_or(view.limit.value_or(Millicores(0)))};
+  } else if (view.limit && known.written && *view.limit != *known.written) {
+    view_.notes.push_back(fmt::format(
+        "{}: somebody set its limit to {}m; that is its declared limit from now on", view.name,
+        view.limit->count()));
+    known.declared = *view.limit;
+    known.original = *cpu.limit;
+    known.written.reset();
+  }
+  view.declared = known.declared;
+  view.failure = known.failure;
+  if (known.declared == Millicores(0)) {
+    view.left_alone = "it has no limit and none is declared for it";
+    return std::nullopt;
+  }
+  if (!view.limit && !settings_.dry_run) {  // unlimited so far: it begins at what is declared
+    write(view, known, known.declared);
+    return std::nullopt;
+  }
+  const Millicores limit = view.limit.value_or(known.declared);
+  control::Pod pod;
+  pod.id = signals.path;
+  pod.containers.push_back({.name = view.name,
+                            .need = need.containers.front().need,
+                            .limit = limit,
+                            .declared = known.declared,
+                            .request = std::min(config.request, known.declared)});
+  pod.weight = control::weightOf(config.request, config.priority);
+  if (config.min) pod.floor = std::max(*config.min, pod.containers.front().request);
+  pod.ceiling = config.max;
+  pod.memory_or_io_pressure = pressed(signals.memory_pressure) || pressed(signals.io_pressure);
+  return pod;
+}
+
+void Plane::write(PodView& view, Known& known, Millicores limit) {
+  if (settings_.dry_run || view_.at < known.retry) return;
+  Result<void> done = ledger_.record({view.path, known.cgroup, known.original});
+  if (done) {
+    done = writeLimit(mounts_, view.path, known.cgroup, limitOf(limit, known.original.period));
+  }
+  if (!done) {
+    known.failure = view.failure = done.error().message();
+    known.back_off = std::clamp(known.back_off * 2, kFirstBackOff, kMostBackOff);
+    known.retry = view_.at + known.back_off;
+    return;
+  }
+  known.failure.clear();
+  view.failure.clear();
+  known.back_off = Nanos(0);
+  known.written = limit;
+  view.changed = true;
+  sampler_.limitChanged(view.name);
+}
+
+const View& Plane::tick() {
+  const auto signals = sampler_.tick();
+  const auto needs = demand_.update(signals);
+  view_.at = clock_.monotonic();
+  view_.capacity = Millicores(1000) * static_cast<std::int64_t>(settings_.demand.cpus);
+  view_.notes.clear();
+  view_.pods.clear();
+  control::NodeInput input{.now = view_.at, .capacity = view_.capacity};
+  std::vector<std::size_t> managed;  // indices into view_.pods, parallel to input.pods
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    if (signals[i].containers.empty()) continue;  // gone between two looks
+    const sense::CpuSignals& cpu = signals[i].containers.front().cpu;
+    PodView& view = view_.pods.emplace_back(PodView{.name = signals[i].uid,
+                                                    .path = signals[i].path,
+                                                    .usage = cpu.usageRate(),
+                                                    .blocked = cpu.blockedRate(),
+                                                    .need = needs[i].total});
+    if (signals[i].contention) {
+      view.contention = Millicores(static_cast<std::int64_t>(*signals[i].contention * 1000));
+    }
+    if (auto pod = adopt(signals[i], needs[i], view)) {
+      input.pods.push_back(*std::move(pod));
+      managed.push_back(view_.pods.size() - 1);
+    }
+  }
+  view_.unmanaged_use = input.unmanaged_use = unmanagedUse(view_.at);
+  view_.node = law_.decide(input);
+  for (std::size_t i = 0; i < managed.size(); ++i) {
+    PodView& view = view_.pods[managed[i]];
+    view.decision = view_.node.pods[i];
+    const Millicores limit = view.decision.move.limit;
+    if (limit != input.pods[i].limit()) write(view, known_[view.path], limit);
+  }
+  std::erase_if(known_, [&](const auto& entry) { return !source_->pods().contains(entry.first); });
+  for (const std::string& path : source_->nested()) {
+    if (std::ranges::find(told_nested_, path) != told_nested_.end()) continue;
+    told_nested_.push_back(path);
+    view_.notes.push_back(path + " lies within another managed cgroup, and is left to it");
+  }
+  return view_;
+}
+
+}  // namespace mbcas::host

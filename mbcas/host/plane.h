@@ -1,0 +1,106 @@
+// The control plane of a machine without Kubernetes: its cgroups are the pods, and limits are
+// written straight to the kernel. Sense, demand, market and control law are those of a cluster.
+//
+//   Plane plane(mounts, config, settings, clock, ledger);
+//   every second: const View& view = plane.tick();
+//   at the end:   ledger.restore(mounts);
+//
+// A limit is in the ledger before it is first changed. A change by somebody else is respected: it
+// becomes the declared limit, and is said.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/result.h"
+#include "mbcas/control/law.h"
+#include "mbcas/demand/demand.h"
+#include "mbcas/host/config.h"
+#include "mbcas/host/ledger.h"
+#include "mbcas/host/source.h"
+#include "mbcas/kernel/cgroup.h"
+#include "mbcas/sense/sampler.h"
+
+namespace mbcas::host {
+
+struct Settings {
+  control::Settings control{};
+  demand::Settings demand{};
+  Nanos sample_interval = std::chrono::seconds(1);
+  bool dry_run = false;  // decide and show, write nothing
+};
+
+// What became of one pod at one tick.
+struct PodView {
+  std::string name;
+  std::string path;
+  Millicores usage;
+  Millicores blocked;  // throttled time per wall time
+  demand::Need need{};
+  std::optional<Millicores> limit;  // in force before this tick's change; nothing: unlimited
+  std::optional<Millicores> contention{};  // waiting that no quota explains, of wall time
+  Millicores declared;
+  std::string left_alone{};  // why it is not managed; empty: it is
+  std::string failure{};     // why its limit could not be written
+  control::PodDecision decision{};
+  bool changed = false;  // a limit was written
+};
+
+struct View {
+  MonotonicTime at{};
+  Millicores capacity;       // of the machine
+  Millicores unmanaged_use;  // of everything else on it
+  control::NodeDecision node{};  // its pods are in PodView::decision
+  std::vector<PodView> pods{};
+  std::vector<std::string> notes{};  // what a person should be told once
+};
+
+class Plane {
+ public:
+  Plane(const kernel::Mounts& mounts, const HostConfig& config, const Settings& settings,
+        const Clock& clock, Ledger& ledger);
+
+  // Samples, decides, writes. Valid until the next one.
+  const View& tick();
+  const sense::SenseCounters& counters() const { return sampler_.counters(); }
+
+ private:
+  struct Known {
+    std::uint64_t cgroup = 0;
+    kernel::CpuLimit original;
+    Millicores declared;
+    std::optional<Millicores> written;  // by MBCAS, last
+    Nanos back_off{0};                  // after a failure
+    MonotonicTime retry{};
+    std::string failure{};
+  };
+
+  Millicores unmanagedUse(MonotonicTime now);
+  // Its pod for the law; nothing if it is left alone, with the reason in the view.
+  std::optional<control::Pod> adopt(const sense::PodSignals& signals, const demand::PodNeed& need,
+                                    PodView& view);
+  void write(PodView& view, Known& known, Millicores limit);
+
+  kernel::Mounts mounts_;
+  HostConfig config_;
+  Settings settings_;
+  const Clock& clock_;
+  Ledger& ledger_;
+  HostSource* source_;  // the sampler's
+  sense::Sampler sampler_;
+  demand::Demand demand_;
+  control::NodeLaw law_;
+  std::map<std::string, Known> known_;  // by path
+  std::optional<kernel::Cgroup> root_;
+  Nanos root_usage_{0};
+  MonotonicTime root_at_{};
+  View view_;
+  std::vector<std::string> told_nested_;
+};
+
+}  // namespace mbcas::host

@@ -1,0 +1,42 @@
+// Line plots as SVG, without scripts or fonts of their own: they go into an HTML page or a
+// document as they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mbcas::view {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct Series {
+  std::string name;
+  std::vector<Point> points;  // by x; a y that is not finite breaks the line
+  bool stepped = false;       // a value holds until the next: limits do
+  bool dashed = false;
+};
+
+struct Plot {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<Series> series;
+  std::optional<double> y_top{};  // as high at least
+  struct Mark {
+    double x = 0;
+    std::string text;
+  };
+  std::vector<Mark> marks{};  // vertical lines: something happened here
+};
+
+// An <svg> element of 760 x 260 units that scales with its container.
+std::string svg(const Plot& plot);
+
+// Text for HTML and SVG.
+std::string escapeXml(const std::string& text);
+
+}  // namespace mbcas::view

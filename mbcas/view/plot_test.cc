@@ -1,0 +1,57 @@
+#include "mbcas/view/plot.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "mbcas/view/page.h"
+
+namespace mbcas::view {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST(Plot, OneLinePerSeriesBrokenWhereNothingWasMeasured) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = svg({.title = "a < b",
+                                .x_label = "s",
+                                .y_label = "m",
+                                .series = {{"one", {{0, 1}, {1, nan}, {2, 3}, {3, 4}}},
+                                           {"two", {{0, 2}, {3, 2}}, true}},
+                                .marks = {{2, "here"}}});
+  EXPECT_EQ(count(text, "<path"), 2u);
+  EXPECT_NE(text.find("a &lt; b"), std::string::npos);
+  EXPECT_NE(text.find(">here<"), std::string::npos);
+  EXPECT_EQ(count(text.substr(text.find("<path"), text.find("/>", text.find("<path"))), "M"), 2u);
+  EXPECT_EQ(text.find("nan"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("</svg>\n"));
+}
+
+TEST(Plot, NothingToShowIsStillAPlot) {
+  for (const Plot& plot : {Plot{}, Plot{.series = {{"x", {{5, 0}}}}}}) {
+    const std::string text = svg(plot);
+    EXPECT_EQ(text.find("nan"), std::string::npos);
+    EXPECT_EQ(text.find("inf"), std::string::npos);
+  }
+}
+
+TEST(Page, EscapesWhatItIsGiven) {
+  Page page("a & b");
+  page.heading("<h>");
+  page.paragraph("\"q\"");
+  page.table({{"pod", "cpu"}, {"<x>", "5"}});
+  const std::string text = page.toString();
+  EXPECT_NE(text.find("<title>a &amp; b</title>"), std::string::npos);
+  EXPECT_NE(text.find("<h2>&lt;h&gt;</h2>"), std::string::npos);
+  EXPECT_NE(text.find("<td>&lt;x&gt;</td><td class=\"n\">5</td>"), std::string::npos);
+  EXPECT_EQ(text.find("http-equiv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mbcas::view

@@ -1,0 +1,56 @@
+// Numbers as text that is looked at: bars, sparklines, tables for a terminal of any width. No
+// terminal is touched here; all of it returns strings.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mbcas::view {
+
+enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kBlue, kCyan };
+
+// The text in that colour; unchanged if `on` is false or there is nothing to colour.
+std::string paint(std::string_view text, Colour colour, bool on);
+
+// Columns that the text takes on a terminal: bytes that continue a UTF-8 character and escape
+// sequences take none. (No wide characters occur here.)
+std::size_t width(std::string_view text);
+// Exactly `columns` wide: filled with blanks on the right, or cut with an ellipsis. Text that
+// holds escape sequences is never cut.
+std::string fit(std::string_view text, std::size_t columns);
+std::string fitRight(std::string_view text, std::size_t columns);  // blanks on the left
+
+// "█████▌    ": eighths of a column, `columns` wide. A share outside 0 to 1 is clamped.
+std::string bar(double share, std::size_t columns);
+
+// "▁▂▅█": the last `columns` values, against `top` (or the largest of them if that is more).
+std::string sparkline(std::span<const double> values, std::size_t columns, double top = 0);
+
+// A table whose columns are as wide as their widest cell.
+class Table {
+ public:
+  enum class Align : std::uint8_t { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kRight;
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // Fewer cells than columns leave the rest empty. A colour is the whole row's.
+  void row(std::vector<std::string> cells, Colour colour = Colour::kNone);
+  // Lines of at most `max_width` columns (0: any), each with its line break.
+  std::string toString(bool colours, std::size_t max_width = 0) const;
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    Colour colour;
+  };
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace mbcas::view

@@ -1,0 +1,63 @@
+#include "mbcas/view/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mbcas::view {
+namespace {
+
+TEST(Text, PaintsOnlyWhenAsked) {
+  EXPECT_EQ(paint("x", Colour::kRed, true), "\x1b[31mx\x1b[0m");
+  EXPECT_EQ(paint("x", Colour::kRed, false), "x");
+  EXPECT_EQ(paint("x", Colour::kNone, true), "x");
+  EXPECT_EQ(paint("", Colour::kRed, true), "");
+}
+
+TEST(Text, WidthIsThatOfTheScreen) {
+  EXPECT_EQ(width("abc"), 3u);
+  EXPECT_EQ(width("█▌…"), 3u);
+  EXPECT_EQ(width(paint("abc", Colour::kBold, true)), 3u);
+  EXPECT_EQ(width("\x1b[3"), 0u);
+}
+
+TEST(Text, FitsExactly) {
+  EXPECT_EQ(fit("ab", 4), "ab  ");
+  EXPECT_EQ(fitRight("ab", 4), "  ab");
+  EXPECT_EQ(fit("abcdef", 4), "abc…");
+  EXPECT_EQ(fit("ééééé", 3), "éé…");
+  EXPECT_EQ(width(fit("▁▂▃▄▅▆", 4)), 4u);
+}
+
+TEST(Text, BarsInEighths) {
+  EXPECT_EQ(bar(0, 4), "    ");
+  EXPECT_EQ(bar(1, 4), "████");
+  EXPECT_EQ(bar(0.5, 4), "██  ");
+  EXPECT_EQ(bar(0.53125, 4), "██▏ ");
+  EXPECT_EQ(bar(7, 2), "██");
+  EXPECT_EQ(bar(-1, 2), "  ");
+  EXPECT_EQ(bar(std::nan(""), 2), "  ");
+}
+
+TEST(Text, SparklinesShowTheLastValues) {
+  const double values[] = {9, 0, 5, 10};
+  EXPECT_EQ(sparkline(values, 3), "▁▅█");
+  EXPECT_EQ(sparkline(values, 6), "  ▇▁▅█");
+  EXPECT_EQ(sparkline(values, 3, 100), "▁▁▂");
+  EXPECT_EQ(sparkline({}, 2), "  ");
+}
+
+TEST(Text, TablesAlignAndFit) {
+  Table table({{"NAME", Table::Align::kLeft}, {"CPU"}, {"NOTE", Table::Align::kLeft}});
+  table.row({"a", "1200m", "x"});
+  table.row({"longer", "5m"}, Colour::kYellow);
+  EXPECT_EQ(table.toString(false),
+            "NAME      CPU  NOTE\n"
+            "a       1200m  x\n"
+            "longer     5m\n");
+  EXPECT_EQ(table.toString(false, 14), "NAME      CPU\na       1200m\nlonger     5m\n");
+  EXPECT_NE(table.toString(true).find("\x1b[33mlonger     5m\x1b[0m\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mbcas::view
