@@ -9,6 +9,8 @@
 #include <memory>
 #include <set>
 
+#include "mbcas/kernel/cgroup.h"
+
 namespace mbcas::kernel {
 namespace {
 
@@ -164,6 +166,12 @@ bool PodTree::refresh(MonotonicTime now) {
     }
   }
   return std::exchange(dirty_, false);
+}
+
+Result<std::unique_ptr<CgroupReader>> PodTree::open(const std::string& path) const {
+  Result<Cgroup> cgroup = Cgroup::open(mounts_, path);
+  if (!cgroup) return failure(std::move(cgroup).error());
+  return std::make_unique<Cgroup>(*std::move(cgroup));
 }
 
 std::string PodTree::findContainer(std::string_view id) const {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/kernel/cgroup_reader.h"
 #include "mbcas/kernel/mounts.h"
 #include "mbcas/kernel/names.h"
 #include "mbcas/kernel/watch.h"
@@ -46,11 +48,13 @@ struct PodCgroup {
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-// Where the pods are. The Kubernetes one is PodTree; a host without it names cgroups of its own.
+// Where the pods are. The Kubernetes one is PodTree; a host without it names cgroups of its own;
+// a model has them in memory.
 class PodSource {
  public:
   virtual ~PodSource() = default;
-  virtual const Mounts& mounts() const = 0;
+  // A cgroup of pods(), by its path. Fails where it is gone, or not yet there in every hierarchy.
+  virtual Result<std::unique_ptr<CgroupReader>> open(const std::string& path) const = 0;
   // By path. Valid until the next scan or refresh.
   virtual const std::map<std::string, PodCgroup>& pods() const = 0;
   // Looks again at what changed since the last call; true if pods() differs.
@@ -71,7 +75,9 @@ class PodTree final : public PodSource {
   bool refresh(MonotonicTime now) override;
   void distrust() override { next_walk_ = {}; }
 
-  const Mounts& mounts() const override { return mounts_; }
+  Result<std::unique_ptr<CgroupReader>> open(const std::string& path) const override;
+
+  const Mounts& mounts() const { return mounts_; }
   const std::map<std::string, PodCgroup>& pods() const override { return pods_; }
 
   // A container by its id: in a pod, or anywhere else in the tree (found by a walk). Empty if it

@@ -45,8 +45,8 @@ Sampler::Sampler(std::unique_ptr<kernel::PodSource> source, const Clock& clock, 
 void Sampler::logReads(std::vector<int>* log) {
   log_ = log;
   for (Pod& pod : pods_) {
-    pod.cgroup.logReads(log);
-    for (Container& container : pod.containers) container.cgroup.logReads(log);
+    pod.cgroup->logReads(log);
+    for (Container& container : pod.containers) container.cgroup->logReads(log);
   }
 }
 
@@ -130,9 +130,9 @@ void Sampler::synchronise() {
   incomplete_ = false;
   // Nothing, to be tried again, if it is gone already or not yet there in every hierarchy.
   const auto open = [&](const std::string& path, std::uint64_t inode) {
-    Result<kernel::Cgroup> cgroup = kernel::Cgroup::open(source_->mounts(), path);
-    std::optional<kernel::Cgroup> opened;
-    if (cgroup && cgroup->id() == inode) {
+    Result<std::unique_ptr<kernel::CgroupReader>> cgroup = source_->open(path);
+    std::unique_ptr<kernel::CgroupReader> opened;
+    if (cgroup && (*cgroup)->id() == inode) {
       opened = *std::move(cgroup);
       opened->logReads(log_);
     }
@@ -152,10 +152,10 @@ void Sampler::synchronise() {
       signals.push_back(std::move(signals_[old]));
       pods_[old++].inode = 0;  // taken
     } else {
-      std::optional<kernel::Cgroup> cgroup = open(path, found.inode);
+      std::unique_ptr<kernel::CgroupReader> cgroup = open(path, found.inode);
       if (!cgroup) continue;
       ++counters_.pods_started;
-      pods.push_back({.inode = found.inode, .cgroup = *std::move(cgroup)});
+      pods.push_back({.inode = found.inode, .cgroup = std::move(cgroup)});
       signals.push_back({.cgroup = found.inode, .uid = found.uid, .path = path, .qos = found.qos});
     }
     Pod& pod = pods.back();
@@ -171,10 +171,10 @@ void Sampler::synchronise() {
         same->inode = 0;
         continue;
       }
-      std::optional<kernel::Cgroup> cgroup = open(member.path, member.inode);
+      std::unique_ptr<kernel::CgroupReader> cgroup = open(member.path, member.inode);
       if (!cgroup) continue;
       ++counters_.containers_started;
-      containers.push_back({.inode = member.inode, .cgroup = *std::move(cgroup)});
+      containers.push_back({.inode = member.inode, .cgroup = std::move(cgroup)});
       container_signals.push_back({.cgroup = member.inode, .id = member.id, .path = member.path});
     }
     counters_.containers_ended += static_cast<std::uint64_t>(
@@ -195,15 +195,15 @@ void Sampler::synchronise() {
 
 bool Sampler::readPodUsage(Pod& pod, CpuSignals& cpu) {
   const MonotonicTime at = clock_.monotonic();
-  if (pod.cgroup.usageIsInStat()) {
-    const auto stat = pod.cgroup.stat();
+  if (pod.cgroup->usageIsInStat()) {
+    const auto stat = pod.cgroup->stat();
     if (!worked(stat) || !stat->usage) return false;
     stamp(cpu, at, options_.interval);
     cpu.usage = pod.meter.usage(*stat->usage);
     if (stat->throttling) cpu.throttling = pod.meter.throttling(*stat->throttling);
     return true;
   }
-  const auto usage = pod.cgroup.usage();
+  const auto usage = pod.cgroup->usage();
   if (!worked(usage)) return false;
   stamp(cpu, at, options_.interval);
   cpu.usage = pod.meter.usage(*usage);
@@ -263,17 +263,17 @@ void Sampler::sampleContainer(Pod& pod, Container& container, const PodSignals& 
   CpuSignals& cpu = signals.cpu;
   Meter& meter = container.meter;
   const std::uint64_t resets = meter.resets();
-  const bool v2 = container.cgroup.usageIsInStat();
+  const bool v2 = container.cgroup->usageIsInStat();
   const bool first = !meter.started();
   const bool always = first || details || pod.throttled || !container.has_local;
   if (v2) {
-    const auto stat = container.cgroup.stat();
+    const auto stat = container.cgroup->stat();
     if (!worked(stat) || !stat->usage) return;
     stamp(cpu, pod_signals.cpu.at, options_.interval);
     cpu.usage = meter.usage(*stat->usage);
     if (stat->throttling) cpu.throttling = meter.throttling(*stat->throttling);
   } else {
-    const auto usage = container.cgroup.usage();
+    const auto usage = container.cgroup->usage();
     if (!worked(usage)) return;
     stamp(cpu, pod_signals.cpu.at, options_.interval);
     cpu.usage = meter.usage(*usage);
@@ -288,7 +288,7 @@ void Sampler::sampleContainer(Pod& pod, Container& container, const PodSignals& 
          : container.unexamined >= kQuiet;
   if (container.has_local && (suspect || always)) {
     container.unexamined = Nanos(0);
-    const auto local = container.cgroup.throttledLocal();
+    const auto local = container.cgroup->throttledLocal();
     if (worked(local)) {
       cpu.blocked = meter.local(*local);
       if (cpu.blocked > Nanos(0)) cpu.blocked_source = BlockedSource::kLocal;
@@ -297,17 +297,17 @@ void Sampler::sampleContainer(Pod& pod, Container& container, const PodSignals& 
     }
   }
   if (!v2 && (always || cpu.blocked > Nanos(0) || !container.has_local)) {
-    const auto stat = container.cgroup.stat();
+    const auto stat = container.cgroup->stat();
     if (worked(stat) && stat->throttling) {
       cpu.throttling = within(cpu, meter.throttling(*stat->throttling));
     }
   }
-  readLimit(container.cgroup, cpu, details);
+  readLimit(*container.cgroup, cpu, details);
   counters_.resets += meter.resets() - resets;
 }
 
 // Limits are read when they may have changed, or when they act.
-void Sampler::readLimit(kernel::Cgroup& cgroup, CpuSignals& cpu, bool details) {
+void Sampler::readLimit(kernel::CgroupReader& cgroup, CpuSignals& cpu, bool details) {
   const auto known = cpu.limit ? cpu.limit->millicores() : std::nullopt;
   const bool exceeded = known && cpu.usageRate() * 20 > *known * 21;
   if (!details && !exceeded && !cpu.throttled()) return;
@@ -333,9 +333,9 @@ void Sampler::addPodLevel(Pod& pod, PodSignals& signals, bool details) {
     blind |= !pod.containers[i].has_local && signals.containers[i].cpu.usage > Nanos(0);
     usage += signals.containers[i].cpu.usage;
   }
-  if (!pod.cgroup.usageIsInStat() && (throttled || blind || details || pod.throttled)) {
+  if (!pod.cgroup->usageIsInStat() && (throttled || blind || details || pod.throttled)) {
     const std::uint64_t resets = pod.meter.resets();
-    const auto stat = pod.cgroup.stat();
+    const auto stat = pod.cgroup->stat();
     if (worked(stat) && stat->throttling) {
       cpu.throttling = within(cpu, pod.meter.throttling(*stat->throttling));
     }
@@ -351,12 +351,12 @@ void Sampler::addPodLevel(Pod& pod, PodSignals& signals, bool details) {
       cpu.blocked_source = container.cpu.blocked_source;
     }
     if (container.cpu.throttled()) {
-      const auto threads = pod.containers[i].cgroup.threads();
+      const auto threads = pod.containers[i].cgroup->threads();
       if (worked(threads)) container.threads = *threads;
     }
   }
   pod.throttled = throttled || cpu.throttled();
-  readLimit(pod.cgroup, cpu, details);
+  readLimit(*pod.cgroup, cpu, details);
   readPressure(pod, signals, details);
 }
 
@@ -373,7 +373,7 @@ void Sampler::estimateBlocked(Container& container, const CpuSignals& pod, Nanos
   cpu.blocked = std::max(cpu.throttling.time, from_pod);
   if (cpu.blocked > Nanos(0)) cpu.blocked_source = BlockedSource::kStat;
 
-  const auto pressure = container.cgroup.pressure(kernel::Resource::kCpu);
+  const auto pressure = container.cgroup->pressure(kernel::Resource::kCpu);
   if (!worked(pressure)) return;
   const Nanos waited = container.meter.pressure(pressure->some);
   const MonotonicTime before = std::exchange(container.pressure_at, cpu.at);
@@ -388,7 +388,7 @@ void Sampler::readPressure(Pod& pod, PodSignals& signals, bool details) {
   pod.blocked_since_pressure += signals.cpu.blocked;
   const auto read = [&](kernel::Resource resource, PressureMeter& meter,
                         std::optional<PressureSignals>& out) {
-    const auto pressure = pod.cgroup.pressure(resource);
+    const auto pressure = pod.cgroup->pressure(resource);
     if (!worked(pressure)) return false;
     const auto advanced = meter.advance(signals.cpu.at, *pressure);
     if (advanced) out = advanced;

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "mbcas/base/clock.h"
-#include "mbcas/kernel/cgroup.h"
+#include "mbcas/kernel/cgroup_reader.h"
 #include "mbcas/kernel/pod_tree.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/signals.h"
@@ -46,14 +46,14 @@ class Sampler {
   const SenseCounters& counters() const { return counters_; }
   const kernel::PodSource& source() const { return *source_; }
 
-  // As Cgroup::logReads, for every cgroup.
+  // As CgroupReader::logReads, for every cgroup.
   void logReads(std::vector<int>* log);
 
  private:
   // What every tick touches comes first: it is cold by then.
   struct Container {
     std::uint64_t inode = 0;
-    kernel::Cgroup cgroup;
+    std::unique_ptr<kernel::CgroupReader> cgroup;
     Meter meter{};
     Nanos unexamined{0};          // usage since throttling was last looked at
     MonotonicTime pressure_at{};  // last reading of its cpu.pressure
@@ -62,7 +62,7 @@ class Sampler {
   };
   struct Pod {
     std::uint64_t inode = 0;
-    kernel::Cgroup cgroup;
+    std::unique_ptr<kernel::CgroupReader> cgroup;
     Meter meter{};
     Nanos unexplained{0};  // usage not yet seen in a container; signed: readings differ in time
     MonotonicTime details_at{};  // last reading of limits and pressure
@@ -84,7 +84,7 @@ class Sampler {
   void addPodLevel(Pod& pod, PodSignals& signals, bool details);
   void estimateBlocked(Container& container, const CpuSignals& pod, Nanos pod_usage,
                        CpuSignals& cpu);
-  void readLimit(kernel::Cgroup& cgroup, CpuSignals& cpu, bool details);
+  void readLimit(kernel::CgroupReader& cgroup, CpuSignals& cpu, bool details);
   void readPressure(Pod& pod, PodSignals& signals, bool details);
   template <class T>
   bool worked(const kernel::ReadResult<T>& result);
