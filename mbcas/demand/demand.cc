@@ -41,6 +41,7 @@ void addTo(Need& total, const Need& need) {
   total.use += need.use;
   total.use_peak += need.use_peak;
   total.burst += need.burst;
+  total.present += need.present;
   total.blocked += need.blocked;
   if (need.pressure) total.pressure = std::max(total.pressure.value_or(0), *need.pressure);
   total.binding |= need.binding;

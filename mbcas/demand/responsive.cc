@@ -64,6 +64,7 @@ Need Responsive::update(const Sample& sample) {
   need.use = window_.median();
   need.use_peak = std::max(window_.highestMean(), binding ? wanted : Millicores(0));
   need.burst = level_;
+  need.present = wanted;
   need.blocked = sample.blocked;
   need.last = sample;
   need.binding = binding;

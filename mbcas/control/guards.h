@@ -1,0 +1,63 @@
+// The guards: whether a limit may move to where the law wants it, how far, and else when. Pure, and
+// of use alone: the controller guards what agents desire.
+//
+//   Allowed allowed = guard({.now = now, .last_change = t, .in_force = 500_m, .desired = 100_m},
+//                           settings.guards);
+//   if (allowed.limit != in_force) set(allowed.limit);
+//   if (allowed.held_by == Hold::kCooldown) tryAgainAt(*allowed.again);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/units.h"
+#include "mbcas/control/settings.h"
+
+namespace mbcas::control {
+
+// Limits are written in steps of 10m, rounded up: the kernel's granularity.
+inline constexpr Millicores kStep{10};
+Millicores roundUp(Millicores limit);
+Millicores roundDown(Millicores limit);
+
+// What keeps a limit from going where it should.
+enum class Hold : std::uint8_t {
+  kNothing,
+  kCooldown,    // too soon after the last change
+  kStep,        // part of the way now, the rest later
+  kRaiseRate,   // the node has raised enough for this second
+  kNotReady,    // an unready pod is not lowered
+  kDisruption,  // its disruption budget is used up
+  kPressure,    // it waits for memory or I/O
+  kRecommend,   // only recommended
+};
+std::string_view name(Hold hold);
+
+struct Change {
+  MonotonicTime now{};
+  std::optional<MonotonicTime> last_change = std::nullopt;  // of the limit in force
+  Millicores in_force;
+  Millicores desired;
+  bool constrained = false;           // follows the market: to yield is not to need less
+  bool lower_slowly = false;          // scaled by an HPA: decreases half as often
+  Hold no_decrease = Hold::kNothing;  // a reason not to lower it at all, for now
+};
+
+struct Allowed {
+  Millicores limit;  // to be set now; the limit in force if nothing may move
+  Hold held_by = Hold::kNothing;
+  std::optional<MonotonicTime> again = std::nullopt;  // when to ask again, where time decides
+
+  friend bool operator==(const Allowed&, const Allowed&) = default;
+};
+
+Allowed guard(const Change& change, const GuardSettings& settings);
+
+// The share of every raise that a node may do now, in (0, 1]: all raises wanted in this second,
+// together, stay within the rate. One factor for all, so that equal pods rise alike.
+double raiseShare(Millicores wanted, Millicores capacity, const GuardSettings& settings);
+
+}  // namespace mbcas::control

@@ -1,0 +1,79 @@
+// What the control law can be told. docs/control.md has the table of settings and what they do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "mbcas/base/result.h"
+#include "mbcas/base/units.h"
+
+namespace mbcas::control {
+
+enum class Profile : std::uint8_t { kResponsive, kClassic };
+enum class BidRule : std::uint8_t {
+  kEntitlement,  // bid = weight: a budget that demand cannot inflate; demand enters as use
+  kPressure,     // bid = weight x demand, clearing between floor and ceiling
+};
+enum class Reclaim : std::uint8_t {
+  kScarce,  // below the declared limit only while CPU is scarce
+  kAlways,  // every pod is trimmed to what it needs
+  kNever,   // never below the declared limit
+};
+// How far a pod is let into it.
+enum class Mode : std::uint8_t {
+  kRecommend,  // decided and said, never done
+  kRaiseOnly,  // never below the declared limit
+  kFull,
+};
+
+std::string_view name(Profile profile);
+std::string_view name(BidRule rule);
+std::string_view name(Reclaim reclaim);
+std::string_view name(Mode mode);
+Result<Profile> parseProfile(std::string_view text);  // "responsive", "classic"
+Result<BidRule> parseBidRule(std::string_view text);  // "entitlement", "pressure"
+Result<Reclaim> parseReclaim(std::string_view text);  // "scarce", "always", "never"
+Result<Mode> parseMode(std::string_view text);        // "recommend", "raise-only", "full"
+
+// When a limit may move, and how far. Enforced where the limit is written: by the controller on a
+// cluster, by the host's own control plane without one.
+struct GuardSettings {
+  Nanos cooldown = std::chrono::seconds(30);         // from the last change to a decrease
+  Nanos raise_cooldown = std::chrono::seconds(1);    // from the last change to a raise
+  Nanos market_interval = std::chrono::seconds(15);  // between changes of a constrained pod
+  double max_step = 1.5;                             // a decrease divides by at most this
+  double raise_max_step = 8;                         // a raise multiplies by at most this
+  double raise_rate = 2;  // a node's raises in a second, together, in units of its capacity
+
+  friend bool operator==(const GuardSettings&, const GuardSettings&) = default;
+};
+
+struct Settings {
+  BidRule bid_rule = BidRule::kEntitlement;
+  bool strict_capacity = false;  // the sum of limits, not of use, stays within capacity
+  Reclaim reclaim = Reclaim::kScarce;
+
+  Nanos write_interval = std::chrono::seconds(15);  // between two changes that are not urgent
+  double hysteresis = 0.10;                         // smaller changes are not worth writing
+  double headroom = 1.25;                           // of a free pod's limit over its use
+  Nanos lower_lasts = std::chrono::seconds(15);     // a lower need this long, before a decrease
+
+  double reserve = 0.10;                       // of the node's capacity, never handed out
+  double condition_factor = 0.9;               // for each of the node's pressure conditions
+  double scarce_from = 0.95;                   // of capacity: demand at which CPU becomes scarce
+  double scarce_until = 0.85;                  // and below which it no longer is
+  Millicores min_cpu{100};                     // floor of a pod that states none
+  Nanos not_ready = std::chrono::minutes(10);  // so long an unready pod is not lowered
+
+  GuardSettings guards{};
+
+  friend bool operator==(const Settings&, const Settings&) = default;
+};
+
+Settings settingsOf(Profile profile);
+
+// Names the setting: "hysteresis: 1.5 is not below 1".
+Result<void> validate(const Settings& settings);
+
+}  // namespace mbcas::control
