@@ -105,10 +105,10 @@ Millicores roundUpToStep(Millicores cpu);
 
 enum class Policy : std::uint8_t { kLimits, kRequests, kBoth };
 
-// Divides `total` over the containers, in proportion to what each has today, in whole steps, none
-// below its request (limits) or above its limit (requests) nor below one step, where the total
-// allows it; the sum is exactly the total, rounded up to a step. With kBoth each gets request =
-// limit. Containers: those named, or all that have such a value today. An error if there is none.
+// Divides `total` over containers in proportion to what each has today, in whole steps: those
+// named, or all that have such a value today, plain init containers aside. No limit is below its
+// request: the sum is the total, rounded up to a step, or what the requests need if that is more.
+// With kBoth each gets request = limit. An error if there is no such container.
 Result<std::vector<ContainerCpu>> split(const kube::Pod& pod, Millicores total,
                                         Policy policy = Policy::kLimits,
                                         const std::vector<std::string>& only = {});
