@@ -279,31 +279,33 @@ PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const 
                    const Settings& settings, Nanos not_ready_for) {
   PodPolicy policy;
   if (objects.name_space) policy.mode = effectiveMode(*objects.name_space, settings);
-  const auto alone = [&](std::string reason) {
+  const auto alone = [&](std::string reason, bool let_go) {
     policy.managed = false;
+    policy.let_go = let_go;
     policy.containers.clear();
     policy.reason = std::move(reason);
     return policy;
   };
-  if (std::optional<std::string> reason = leftAlone(pod, objects, settings)) {
-    return alone(*std::move(reason));
+  if (std::optional<Apart> apart = leftAlone(pod, objects, settings)) {
+    return alone(std::move(apart->why), apart->let_go);
   }
   if (policy.mode == Mode::kOff) {
-    return alone(settings.paused ? "MBCAS is paused" : "mode is off");
+    return alone(settings.paused ? "MBCAS is paused" : "mode is off", true);
   }
   const Result<std::vector<OriginalCpu>> declared = declaredCpu(pod);
   if (!declared) {
     return alone(fmt::format("annotation {}: {}", podallocation::kOriginalResources,
-                             declared.error().message()));
+                             declared.error().message()),
+                 false);
   }
-  if (pod.node.empty()) return alone("it is not on a node yet");
-  if (node == nullptr) return alone(fmt::format("node {} is not known", pod.node.view()));
+  if (pod.node.empty()) return alone("it is not on a node yet", false);
+  if (node == nullptr) return alone(fmt::format("node {} is not known", pod.node.view()), false);
 
   policy.managed = true;
   policy.requests_follow = pod.qos == kube::QosClass::kGuaranteed;
   Named by_container{kUnbounded, "nothing"};
   const std::string obstacle = takeContainers(pod, *declared, objects, policy, by_container);
-  if (policy.containers.empty()) return alone(obstacle);
+  if (policy.containers.empty()) return alone(obstacle, true);
 
   const Named floor = floorOf(pod, objects, settings, policy);
   const Named ceiling = ceilingOf(pod, objects, *node, settings, policy, by_container);

@@ -45,7 +45,8 @@ struct ManagedContainer {
 struct PodPolicy {
   Mode mode = Mode::kOff;
   bool managed = false;
-  std::string reason;  // why it is left alone, or what sets its bounds
+  bool let_go = false;  // left alone, and what was changed is to be restored
+  std::string reason;   // why it is left alone, or what sets its bounds
   // The rest is of managed pods. Sums are over the managed containers.
   std::vector<ManagedContainer> containers;
   Millicores floor;

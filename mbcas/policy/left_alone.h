@@ -8,8 +8,14 @@
 
 namespace mbcas::policy {
 
+struct Apart {
+  std::string why;
+  // It is ours no longer: what was changed is to be restored. False where nothing can be done (any
+  // more) or too little is known.
+  bool let_go = true;
+};
 // Why the pod is left alone, whatever its containers are; nothing if it is not.
-std::optional<std::string> leftAlone(const kube::Pod& pod, const NamespaceObjects& objects,
+std::optional<Apart> leftAlone(const kube::Pod& pod, const NamespaceObjects& objects,
                                      const Settings& settings);
 // The same for one container of a pod that is not.
 std::optional<std::string> leftAlone(const kube::Container& container);
