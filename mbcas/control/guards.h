@@ -18,9 +18,7 @@
 
 namespace mbcas::control {
 
-// Limits are written in steps of 10m, rounded up: the kernel's granularity.
-inline constexpr Millicores kStep{10};
-Millicores roundUp(Millicores limit);
+Millicores roundUp(Millicores limit);  // to whole steps
 Millicores roundDown(Millicores limit);
 
 // What keeps a limit from going where it should.
@@ -33,6 +31,7 @@ enum class Hold : std::uint8_t {
   kDisruption,  // its disruption budget is used up
   kPressure,    // it waits for memory or I/O
   kRecommend,   // only recommended
+  kNoData,      // nothing is known of it now
 };
 std::string_view name(Hold hold);
 

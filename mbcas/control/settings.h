@@ -10,6 +10,9 @@
 
 namespace mbcas::control {
 
+// Limits are written in steps of 10m, rounded up: the kernel's granularity.
+inline constexpr Millicores kLimitStep{10};
+
 enum class Profile : std::uint8_t { kResponsive, kClassic };
 enum class BidRule : std::uint8_t {
   kEntitlement,  // bid = weight: a budget that demand cannot inflate; demand enters as use
@@ -39,12 +42,14 @@ Result<Mode> parseMode(std::string_view text);        // "recommend", "raise-onl
 // When a limit may move, and how far. Enforced where the limit is written: by the controller on a
 // cluster, by the host's own control plane without one.
 struct GuardSettings {
-  Nanos cooldown = std::chrono::seconds(30);         // from the last change to a decrease
-  Nanos raise_cooldown = std::chrono::seconds(1);    // from the last change to a raise
+  Nanos cooldown = std::chrono::seconds(30);  // from the last change to a decrease
+  // From the last change to a raise: a second, less what ticks may be early.
+  Nanos raise_cooldown = std::chrono::milliseconds(900);
   Nanos market_interval = std::chrono::seconds(15);  // between changes of a constrained pod
   double max_step = 1.5;                             // a decrease divides by at most this
   double raise_max_step = 8;                         // a raise multiplies by at most this
-  double raise_rate = 2;  // a node's raises in a second, together, in units of its capacity
+  double raise_rate = 2;      // a node's raises in a second, together, in units of its capacity
+  bool follow_market = true;  // constrained pods in whole steps both ways, each market_interval
 
   friend bool operator==(const GuardSettings&, const GuardSettings&) = default;
 };
@@ -73,7 +78,7 @@ struct Settings {
 
 Settings settingsOf(Profile profile);
 
-// Names the setting: "hysteresis: 1.5 is not below 1".
+// Names the setting: "hysteresis: 1.5 is not between 0 and 0.9".
 Result<void> validate(const Settings& settings);
 
 }  // namespace mbcas::control

@@ -1,0 +1,132 @@
+#include "mbcas/control/answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mbcas/control/guards.h"
+#include "mbcas/control/split.h"
+
+namespace mbcas::control {
+namespace {
+
+constexpr Millicores kNegligible(1);  // 1 ms of blocked work in a second
+
+Millicores scaled(Millicores amount, double factor) {
+  return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
+}
+
+Millicores bounded(const PodView& pod, Millicores limit) {
+  return std::clamp(roundUp(limit), pod.floor, pod.ceiling);
+}
+
+}  // namespace
+
+Millicores Pod::limit() const {
+  Millicores sum;
+  for (const Container& container : containers) sum += container.limit;
+  return sum;
+}
+
+Millicores Pod::declared() const {
+  Millicores sum;
+  for (const Container& container : containers) sum += container.declared;
+  return sum;
+}
+
+Millicores Pod::request() const {
+  Millicores sum;
+  for (const Container& container : containers) sum += container.request;
+  return sum;
+}
+
+Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use,
+                        const Settings& settings) {
+  Millicores requests;
+  for (const Pod& pod : input.pods) requests += pod.request();
+  const Millicores unmanaged =
+      settings.strict_capacity ? std::max(unmanaged_use, input.unmanaged_requests) : unmanaged_use;
+  const Millicores left = scaled(input.capacity, 1 - settings.reserve) - unmanaged;
+  return std::max(scaled(left, std::pow(settings.condition_factor, input.pressure_conditions)),
+                  requests);
+}
+
+PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings) {
+  PodView view;
+  view.fresh = view.warm = !pod.containers.empty();
+  view.limit = pod.limit();
+  view.declared = pod.declared();
+  view.request = std::max(pod.request(), kLimitStep);
+  Millicores shaped;
+  for (const Container& container : pod.containers) {
+    const demand::Need& need = container.need;
+    view.fresh &= need.samples > 0 && need.good_until >= input.now;
+    view.warm &= need.ready;
+    view.use += need.use;
+    view.use_peak += need.use_peak;
+    view.burst += need.burst;
+    view.present += need.present;
+    // A level that was merely guessed from waiting threads says nothing about bursts.
+    const bool bursty = need.burst_state != demand::BurstState::kGuessed;
+    shaped += bursty ? std::max(need.burst, need.use) : need.use;
+
+    const Millicores needed =
+        std::max({neededLimit(need, settings), container.request, kLimitStep});
+    const bool throttled = need.blocked > kNegligible;
+    view.throttled |= throttled;
+    view.cramped |= throttled && needed > scaled(container.limit, 1 + settings.hysteresis);
+    view.needed += needed;
+    view.free += roundUp(
+        settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared));
+  }
+  view.warm |= view.throttled;
+  if (view.use > Millicores(0)) {
+    view.shape =
+        std::max(1.0, static_cast<double>(shaped.count()) / static_cast<double>(view.use.count()));
+  }
+
+  const Millicores node = scaled(input.capacity, 1 - settings.reserve);
+  const Millicores ceiling = pod.ceiling.value_or(std::max(node, view.declared));
+  view.ceiling = std::max(roundDown(ceiling), roundUp(view.request));
+  const Millicores floor = std::max(pod.floor.value_or(settings.min_cpu), view.request);
+  view.floor = std::min(roundUp(floor), view.ceiling);
+  view.free = bounded(view, view.free);
+  return view;
+}
+
+Answer freeAnswer(const PodView& pod, const Settings& settings) {
+  Answer answer{.limit = pod.free, .unbounded = pod.needed};
+  if (pod.needed > pod.ceiling) {
+    answer.basis = Basis::kCeiling;
+  } else if (settings.reclaim != Reclaim::kAlways && pod.free <= roundUp(pod.declared)) {
+    answer.basis = Basis::kDeclared;
+  } else if (pod.needed <= pod.floor && pod.free == pod.floor) {
+    answer.basis = Basis::kFloor;
+  } else {
+    answer.basis =
+        pod.burst >= scaled(pod.use_peak, settings.headroom) ? Basis::kBurst : Basis::kUse;
+  }
+  return answer;
+}
+
+Answer constrainedAnswer(const PodView& pod, Millicores award, const Settings& settings) {
+  Answer answer{.constrained = true, .basis = Basis::kConstrained};
+  // What a free pod would have is enough for a constrained one.
+  answer.unbounded = std::min(scaled(award, pod.shape), pod.needed);
+  answer.limit = std::min(bounded(pod, answer.unbounded), pod.free);
+  if (settings.reclaim == Reclaim::kNever) {
+    answer.limit = std::max(answer.limit, std::min(roundUp(pod.declared), pod.ceiling));
+  }
+  return answer;
+}
+
+Answer clearedAnswer(const PodView& pod, Millicores award) {
+  // Rounded down, so that the sum stays within what was cleared.
+  const Millicores limit =
+      std::clamp(roundDown(award), roundUp(pod.request), std::max(pod.ceiling, pod.request));
+  return {.limit = limit,
+          .unbounded = award,
+          .constrained = limit < roundDown(pod.free),
+          .basis = Basis::kCleared};
+}
+
+}  // namespace mbcas::control

@@ -1,0 +1,51 @@
+// The limit that one pod should have, from what it needs and what the market gives it: the formulas
+// of docs/control.md, without time.
+#pragma once
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/units.h"
+#include "mbcas/control/input.h"
+#include "mbcas/control/reason.h"
+#include "mbcas/control/settings.h"
+
+namespace mbcas::control {
+
+// C: capacity less the reserve, less what unmanaged processes use (and, in strict mode, request),
+// times a factor for every pressure condition; never less than the requests of the managed pods.
+Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use, const Settings& settings);
+
+// A pod at one moment: sums over its containers, and its bounds in whole steps.
+struct PodView {
+  bool fresh = false;   // its numbers may be decided by
+  bool warm = false;    // and there are enough of them
+  Millicores use;       // median over 30 s
+  Millicores use_peak;  // highest 5 s mean
+  Millicores burst;
+  Millicores present;  // usage and, while the limit binds, blocked work
+  bool throttled = false;
+  bool cramped = false;  // a container is throttled and well below what it needs
+
+  Millicores limit;  // in force
+  Millicores declared;
+  Millicores request;
+  Millicores floor;  // request <= floor <= ceiling
+  Millicores ceiling;
+  Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
+  Millicores free;    // limit it has while nothing constrains it; within its bounds
+  double shape = 1;   // limit per use that its bursts ask for
+};
+PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings);
+
+struct Answer {
+  Millicores limit;      // in whole steps, within the pod's bounds
+  Millicores unbounded;  // the same without floor and ceiling
+  bool constrained = false;
+  Basis basis = Basis::kDeclared;
+};
+Answer freeAnswer(const PodView& pod, const Settings& settings);
+// `award`: how much CPU the market lets it use.
+Answer constrainedAnswer(const PodView& pod, Millicores award, const Settings& settings);
+// `award`: the limit itself, as cleared.
+Answer clearedAnswer(const PodView& pod, Millicores award);
+
+}  // namespace mbcas::control

@@ -1,0 +1,60 @@
+// What the law decides from: one node and its managed pods at one moment.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/units.h"
+#include "mbcas/control/settings.h"
+#include "mbcas/demand/need.h"
+
+namespace mbcas::control {
+
+// A container that has a CPU limit; those without one are not managed.
+struct Container {
+  std::string name{};
+  demand::Need need{};
+  Millicores limit;     // in force
+  Millicores declared;  // what its owner wrote
+  Millicores request;
+
+  friend bool operator==(const Container&, const Container&) = default;
+};
+
+struct Pod {
+  std::string id{};
+  std::vector<Container> containers{};
+  double weight = 1;  // see weight.h
+
+  // Bounds of the whole pod. No floor: the larger of min_cpu and the request. No ceiling: the
+  // node's capacity less the reserve, or the declared limit where that is more.
+  std::optional<Millicores> floor{};
+  std::optional<Millicores> ceiling{};
+  std::optional<Millicores> start{};  // where a new pod of a known workload begins
+
+  Mode mode = Mode::kFull;
+  bool ready = true;
+  bool scaled_by_hpa = false;       // lowered half as often
+  bool disruption_blocked = false;  // PDB: too few healthy pods to lower one
+  bool memory_or_io_pressure = false;
+
+  Millicores limit() const;  // sums over the containers
+  Millicores declared() const;
+  Millicores request() const;
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+struct NodeInput {
+  MonotonicTime now{};
+  Millicores capacity;            // of the machine
+  Millicores unmanaged_use;       // measured, of everything that is not in `pods`
+  Millicores unmanaged_requests;  // counts in strict mode
+  int pressure_conditions = 0;    // how many of MemoryPressure, DiskPressure, PIDPressure
+  std::vector<Pod> pods{};        // managed ones, ids unique
+
+  friend bool operator==(const NodeInput&, const NodeInput&) = default;
+};
+
+}  // namespace mbcas::control

@@ -1,0 +1,345 @@
+#include "mbcas/control/law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "mbcas/control/answer.h"
+#include "mbcas/control/split.h"
+
+namespace mbcas::control {
+namespace {
+
+constexpr Nanos kFirstInterval = std::chrono::seconds(1);
+constexpr std::size_t kEnoughSamples = 5;  // of the node, before it can be called scarce
+// An award this close to the use constrains nobody: it is the noise of a median.
+constexpr double kAsGoodAsAll = 0.98;
+
+Millicores scaled(Millicores amount, double factor) {
+  return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
+}
+
+bool passed(std::optional<MonotonicTime> since, Nanos interval, MonotonicTime now) {
+  return !since || now - *since >= interval;
+}
+
+// Limits are not lowered while a pod starts or recovers; but only for so long, and not again until
+// it has been ready as long, or staying unready now and then would be a way to keep CPU.
+bool excusedAsUnready(const Pod& pod, PodState& state, MonotonicTime now, Nanos most) {
+  if (pod.ready) {
+    if (!state.ready_since) state.ready_since = now;
+    if (now - *state.ready_since >= most) state.not_ready_since.reset();
+    return false;
+  }
+  state.ready_since.reset();
+  if (!state.not_ready_since) state.not_ready_since = now;
+  return now - *state.not_ready_since < most;
+}
+
+void watchLimit(const PodView& view, PodState& state, MonotonicTime now) {
+  if (state.limit != Millicores(0) && state.limit != view.limit) {
+    state.limit_changed = view.limit == state.move ? state.moved : now;
+  }
+  state.limit = view.limit;
+}
+
+// Steps of 10 % upwards from 10m; stays where it is while that is right to within two of them, so
+// that noise at an edge shows nowhere.
+Millicores coarse(Millicores wanted, Millicores last) {
+  if (wanted <= last && scaled(wanted, 1.21) > last) return last;
+  Millicores step = kLimitStep;
+  while (step < wanted) step = roundUp(scaled(step, 1.1));
+  return step;
+}
+
+// Whether the desired limit is to become the answer now.
+class Publishing {
+ public:
+  Publishing(const Settings& settings, MonotonicTime now) : settings_(settings), now_(now) {}
+
+  // The new desired limit; nothing: it stays.
+  std::optional<Millicores> decide(const PodView& view, const Answer& answer, bool scarce,
+                                   PodState& state) const {
+    const Millicores desired = state.desired;
+    const bool urgent = isUrgent(view, answer);
+    const std::optional<Millicores> lower = lastingLower(answer, state);
+    if (urgent && answer.limit > scaled(desired, 1 + settings_.hysteresis) &&
+        passed(state.published, settings_.guards.raise_cooldown, now_)) {
+      return answer.limit;
+    }
+    // The split over the containers is wrong, if not the sum.
+    if (urgent && view.cramped && passed(state.published, settings_.write_interval, now_)) {
+      return answer.limit;
+    }
+    // Do no harm: what scarcity took it gives back at once.
+    if (!scarce && !settings_.strict_capacity && settings_.reclaim != Reclaim::kAlways &&
+        desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
+      return answer.limit;
+    }
+    if (desired < roundUp(view.request) || desired > view.ceiling) return answer.limit;
+    if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
+    if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
+    if (answer.constrained && isLower(answer.limit, desired)) return answer.limit;
+    return lower;
+  }
+
+  bool isUrgent(const PodView& view, const Answer& answer) const {
+    return view.throttled && !answer.constrained &&
+           (view.cramped || answer.limit > scaled(view.limit, 1 + settings_.hysteresis));
+  }
+
+ private:
+  bool isLower(Millicores limit, Millicores desired) const {
+    return limit < scaled(desired, 1 - settings_.hysteresis);
+  }
+
+  // The most that was needed since less than desired has been needed, once that has lasted.
+  std::optional<Millicores> lastingLower(const Answer& answer, PodState& state) const {
+    if (!isLower(answer.limit, state.desired)) {
+      state.low_since.reset();
+      return std::nullopt;
+    }
+    if (!state.low_since) {
+      state.low_since = now_;
+      state.low_most = answer.limit;
+    }
+    state.low_most = std::max(state.low_most, answer.limit);
+    if (now_ - *state.low_since < settings_.lower_lasts) return std::nullopt;
+    return state.low_most;
+  }
+
+  const Settings& settings_;
+  MonotonicTime now_;
+};
+
+std::vector<Millicores> limitsOf(const Pod& pod) {
+  std::vector<Millicores> limits;
+  for (const Container& container : pod.containers) limits.push_back(container.limit);
+  return limits;
+}
+
+}  // namespace
+
+NodeLaw::NodeLaw(const Settings& settings, NodeState state)
+    : settings_(settings), state_(std::move(state)) {}
+NodeLaw::~NodeLaw() = default;
+NodeLaw::NodeLaw(NodeLaw&&) noexcept = default;
+NodeLaw& NodeLaw::operator=(NodeLaw&&) noexcept = default;
+
+const NodeDecision& NodeLaw::decide(const NodeInput& input) {
+  views_.clear();
+  for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
+  std::erase_if(state_.pods, [&](const auto& entry) {
+    return std::ranges::none_of(input.pods, [&](const Pod& pod) { return pod.id == entry.first; });
+  });
+  measure(input);
+  clear(input);
+  decision_.pods.resize(input.pods.size());
+  for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
+  guardTogether(input);
+  return decision_;
+}
+
+void NodeLaw::measure(const NodeInput& input) {
+  const Nanos interval = state_.last ? input.now - *state_.last : kFirstInterval;
+  state_.last = input.now;
+  if (interval > Nanos(0)) {
+    Millicores demand;
+    for (const PodView& view : views_) demand += view.present;
+    state_.demand.add(interval, demand, demand);
+    state_.unmanaged.add(interval, input.unmanaged_use, input.unmanaged_use);
+  }
+  decision_.capacity = nodeCapacity(input, state_.unmanaged.median(), settings_);
+  decision_.demand = state_.demand.median();
+  const double border = state_.scarce ? settings_.scarce_until : settings_.scarce_from;
+  state_.scarce = state_.demand.size() >= kEnoughSamples &&
+                  decision_.demand >= scaled(decision_.capacity, border) &&
+                  decision_.demand > Millicores(0);
+  decision_.scarce = state_.scarce;
+}
+
+void NodeLaw::clear(const NodeInput& input) {
+  decision_.mode.reset();
+  decision_.price = 0;
+  decision_.welfare = 1;
+  awards_.clear();
+  for (const PodView& view : views_) awards_.push_back(view.use);
+  if (!state_.scarce && !settings_.strict_capacity) return;
+
+  problem_.capacity = decision_.capacity;
+  problem_.pods.resize(views_.size());
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const PodView& view = views_[i];
+    const Pod& pod = input.pods[i];
+    market::Pod& buyer = problem_.pods[i];
+    buyer.id = pod.id;
+    buyer.weight = buyer.bid = pod.weight;
+    if (settings_.bid_rule == BidRule::kPressure) {
+      demand::Need need;
+      need.use = view.use;
+      for (const Container& container : pod.containers) {
+        if (container.need.pressure) {
+          need.pressure = std::max(need.pressure.value_or(0), *container.need.pressure);
+        }
+      }
+      buyer.bid = pod.weight * demand::demand(need, view.floor, view.ceiling);
+      buyer.max = view.ceiling;
+    } else {
+      buyer.max = settings_.strict_capacity ? view.free : view.use;
+    }
+    buyer.min = std::min(view.floor, buyer.max);
+    buyer.guarantee = std::min(view.request, buyer.min);
+  }
+  if (!solver_.solve(problem_, clearing_)) return;  // no answer, no constraint
+
+  decision_.mode = clearing_.mode;
+  decision_.price = clearing_.price;
+  double weights = 0;
+  double logs = 0;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    awards_[i] = clearing_.pods[i].cpu;
+    const auto use = static_cast<double>(views_[i].use.count());
+    if (use == 0) continue;
+    const double share = std::min(static_cast<double>(awards_[i].count()) / use, 1.0);
+    weights += input.pods[i].weight;
+    logs += input.pods[i].weight * std::log(std::max(share, 1e-3));
+  }
+  if (weights > 0) decision_.welfare = std::exp(logs / weights);
+}
+
+void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
+  const Pod& pod = input.pods[i];
+  const PodView& view = views_[i];
+  const Millicores award = awards_[i];
+  PodState& state = state_.pods[pod.id];
+  PodDecision& decision = decision_.pods[i];
+  decision = {};
+  decision.limit = view.limit;
+  decision.throttled = view.throttled;
+  watchLimit(view, state, input.now);
+  if (state.desired == Millicores(0) || state.declared != view.declared ||
+      state.containers.size() != pod.containers.size()) {
+    state.desired = view.limit;  // first seen, or somebody else wrote it: start from there
+    state.containers = limitsOf(pod);
+    state.declared = view.declared;
+    state.low_since.reset();
+    decision.publish = true;
+  }
+
+  Answer answer;
+  if (!view.fresh) {
+    answer = {view.limit, view.limit, state.constrained, Basis::kNoData};
+  } else if (!view.warm) {
+    answer = {view.limit, view.limit, false, Basis::kWarmup};
+    if (pod.start) {
+      const Millicores start =
+          settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
+      answer.limit = std::clamp(roundUp(start), view.floor, view.ceiling);
+      answer.basis = Basis::kStart;
+    }
+  } else {
+    const bool cleared = decision_.mode.has_value();
+    const bool limits_cleared =
+        cleared && (settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure);
+    if (limits_cleared && (settings_.strict_capacity || award < view.needed)) {
+      answer = clearedAnswer(view, award);
+    } else if (cleared && !limits_cleared && award < scaled(view.use, kAsGoodAsAll)) {
+      answer = constrainedAnswer(view, award, settings_);
+    } else {
+      answer = freeAnswer(view, settings_);
+    }
+    if (pod.mode == Mode::kRaiseOnly) {
+      answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
+    }
+  }
+  decision.answer = answer.limit;
+  decision.constrained = state.constrained = answer.constrained;
+
+  const Reason reason{.basis = answer.basis,
+                      .use = view.use,
+                      .use_peak = view.use_peak,
+                      .burst = view.burst,
+                      .declared = view.declared,
+                      .floor = view.floor,
+                      .ceiling = view.ceiling,
+                      .award = award,
+                      .capacity = decision_.capacity,
+                      .price = decision_.price,
+                      .weight = pod.weight};
+  if (view.fresh) {
+    const Publishing publishing(settings_, input.now);
+    decision.urgent = view.warm && publishing.isUrgent(view, answer);
+    const auto desired = publishing.decide(view, answer, state_.scarce, state);
+    if (desired) {
+      state.desired = *desired;
+      state.containers = splitLimit(pod, *desired, settings_);
+      state.published = input.now;
+      state.low_since.reset();
+      decision.publish = true;
+    }
+    if (decision.publish) {
+      state.reason = reason;
+      state.wanted = coarse(answer.unbounded, state.wanted);
+    } else if (passed(state.published, settings_.write_interval, input.now) &&
+               coarse(answer.unbounded, state.wanted) != state.wanted) {
+      state.wanted = coarse(answer.unbounded, state.wanted);
+      state.published = input.now;
+      decision.publish = true;
+    }
+  } else if (decision.publish) {
+    state.reason = reason;
+  }
+  decision.desired = state.desired;
+  decision.containers = state.containers;
+  decision.wanted = state.wanted;
+  decision.reason = view.fresh ? state.reason : reason;
+
+  const bool unready = excusedAsUnready(pod, state, input.now, settings_.not_ready);
+  if (!view.fresh) {
+    decision.move = {view.limit, Hold::kNoData};
+    return;
+  }
+  decision.move = guard({.now = input.now,
+                         .last_change = state.limit_changed,
+                         .in_force = view.limit,
+                         .desired = state.desired,
+                         .constrained = answer.constrained,
+                         .lower_slowly = pod.scaled_by_hpa,
+                         .no_decrease = unready                     ? Hold::kNotReady
+                                        : pod.disruption_blocked    ? Hold::kDisruption
+                                        : pod.memory_or_io_pressure ? Hold::kPressure
+                                                                    : Hold::kNothing},
+                        settings_.guards);
+  if (pod.mode == Mode::kRecommend && decision.move.limit != view.limit) {
+    decision.move = {view.limit, Hold::kRecommend};
+  }
+}
+
+void NodeLaw::guardTogether(const NodeInput& input) {
+  Millicores raises;
+  for (const PodDecision& pod : decision_.pods) {
+    raises += std::max(pod.move.limit - pod.limit, Millicores(0));
+  }
+  const double share = raiseShare(raises, input.capacity, settings_.guards);
+  for (std::size_t i = 0; i < decision_.pods.size(); ++i) {
+    const Pod& pod = input.pods[i];
+    PodDecision& decision = decision_.pods[i];
+    PodState& state = state_.pods[pod.id];
+    if (share < 1 && decision.move.limit > decision.limit) {
+      const Millicores raise = scaled(decision.move.limit - decision.limit, share);
+      decision.move = {roundUp(decision.limit + raise), Hold::kRaiseRate,
+                       input.now + settings_.guards.raise_cooldown};
+    }
+    decision.move_containers = splitOnTheWay(pod, decision.containers, decision.move.limit);
+    if (decision.move.held_by == Hold::kNoData || decision.move.held_by == Hold::kRecommend) {
+      decision.move_containers = limitsOf(pod);
+    }
+    decision.moves = decision.move_containers != limitsOf(pod);
+    if (decision.moves) {
+      state.move = decision.move.limit;
+      state.moved = input.now;
+    }
+  }
+}
+
+}  // namespace mbcas::control

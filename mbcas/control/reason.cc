@@ -1,0 +1,80 @@
+#include "mbcas/control/reason.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mbcas::control {
+namespace {
+
+std::string m(Millicores amount) {
+  return fmt::format("{}m", amount.count());
+}
+
+std::string atPrice(const Reason& reason) {
+  return reason.price ? fmt::format(" at price {:.3g}", *reason.price)
+                      : std::string(" (overloaded)");
+}
+
+}  // namespace
+
+std::string_view name(Basis basis) {
+  switch (basis) {
+    case Basis::kNoData:
+      return "no data";
+    case Basis::kWarmup:
+      return "warm-up";
+    case Basis::kStart:
+      return "start";
+    case Basis::kDeclared:
+      return "declared";
+    case Basis::kUse:
+      return "use";
+    case Basis::kBurst:
+      return "burst";
+    case Basis::kFloor:
+      return "floor";
+    case Basis::kCeiling:
+      return "ceiling";
+    case Basis::kConstrained:
+      return "constrained";
+    case Basis::kCleared:
+      break;
+  }
+  return "cleared";
+}
+
+std::string sentence(const Reason& reason) {
+  switch (reason.basis) {
+    case Basis::kNoData:
+      return "its counters cannot be read, so it keeps its limit";
+    case Basis::kWarmup:
+      return "too new to judge, so it keeps its limit";
+    case Basis::kStart:
+      return "too new to judge, so it starts where others of its workload are";
+    case Basis::kDeclared:
+      return fmt::format("declared {}, which covers its use of {}", m(reason.declared),
+                         m(reason.use_peak));
+    case Basis::kUse:
+      return fmt::format("uses {} (at most {} over 5 s), with headroom", m(reason.use),
+                         m(reason.use_peak));
+    case Basis::kBurst:
+      return fmt::format("uses {} in bursts that are throttled below {}", m(reason.use),
+                         m(reason.burst));
+    case Basis::kFloor:
+      return fmt::format("uses {}, less than its floor of {}", m(reason.use), m(reason.floor));
+    case Basis::kCeiling:
+      return fmt::format("needs {}, more than its ceiling of {}",
+                         m(std::max(reason.burst, reason.use_peak)), m(reason.ceiling));
+    case Basis::kConstrained:
+      return fmt::format("CPU is scarce: of the {} it could use, weight {:.4g} gets it {} of {}{}",
+                         m(reason.use), reason.weight, m(reason.award), m(reason.capacity),
+                         atPrice(reason));
+    case Basis::kCleared:
+      break;
+  }
+  return fmt::format("limits share {}: weight {:.4g} gets it {}{}", m(reason.capacity),
+                     reason.weight, m(reason.award), atPrice(reason));
+}
+
+}  // namespace mbcas::control

@@ -1,0 +1,112 @@
+#include "mbcas/control/split.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "mbcas/control/guards.h"
+
+namespace mbcas::control {
+namespace {
+
+using Steps = std::int64_t;  // of 10m
+
+Steps stepsOf(Millicores amount) {
+  return roundUp(amount).count() / kLimitStep.count();
+}
+
+// Adds `steps` to the parts in proportion to the weights, by largest remainder, ties to the first.
+// Weights that are all zero count as equal.
+void share(Steps steps, std::vector<Steps> weights, std::vector<Steps>& parts) {
+  Steps total = std::accumulate(weights.begin(), weights.end(), Steps{0});
+  if (total == 0) {
+    std::ranges::fill(weights, 1);
+    total = static_cast<Steps>(weights.size());
+  }
+  std::vector<std::pair<Steps, std::size_t>> remainders;
+  Steps left = steps;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] += weights[i] * steps / total;
+    left -= weights[i] * steps / total;
+    remainders.emplace_back(-(weights[i] * steps % total), i);
+  }
+  std::ranges::sort(remainders);
+  for (std::size_t k = 0; k < static_cast<std::size_t>(left); ++k) ++parts[remainders[k].second];
+}
+
+template <class Of>
+std::vector<Steps> stepsOfEach(const Pod& pod, const Of& of) {
+  std::vector<Steps> steps;
+  for (const Container& container : pod.containers) steps.push_back(stepsOf(of(container)));
+  return steps;
+}
+
+std::vector<Steps> beyond(const std::vector<Steps>& wanted, const std::vector<Steps>& had) {
+  std::vector<Steps> more(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) more[i] = std::max<Steps>(wanted[i] - had[i], 0);
+  return more;
+}
+
+Steps sum(const std::vector<Steps>& steps) {
+  return std::accumulate(steps.begin(), steps.end(), Steps{0});
+}
+
+std::vector<Millicores> asLimits(const std::vector<Steps>& steps) {
+  std::vector<Millicores> limits;
+  for (const Steps n : steps) limits.push_back(kLimitStep * n);
+  return limits;
+}
+
+}  // namespace
+
+Millicores neededLimit(const demand::Need& need, const Settings& settings) {
+  const auto room = static_cast<double>(need.use_peak.count()) * settings.headroom;
+  return std::max(need.burst, Millicores(static_cast<std::int64_t>(room + 0.5)));
+}
+
+std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings) {
+  const Steps whole = stepsOf(limit);
+  std::vector<Steps> parts =
+      stepsOfEach(pod, [](const Container& c) { return std::max(c.request, kLimitStep); });
+  if (sum(parts) >= whole) {
+    const std::vector<Steps> requests = std::exchange(parts, std::vector<Steps>(parts.size()));
+    share(whole, requests, parts);
+    return asLimits(parts);
+  }
+  const std::vector<Steps> needs = beyond(
+      stepsOfEach(pod, [&](const Container& c) { return neededLimit(c.need, settings); }), parts);
+  const Steps for_needs = std::min(sum(needs), whole - sum(parts));
+  if (for_needs > 0) share(for_needs, needs, parts);
+  const Steps rest = whole - sum(parts);
+  if (rest > 0) {
+    share(rest, beyond(stepsOfEach(pod, [](const Container& c) { return c.declared; }), parts),
+          parts);
+  }
+  return asLimits(parts);
+}
+
+std::vector<Millicores> splitOnTheWay(const Pod& pod, std::span<const Millicores> target,
+                                      Millicores limit) {
+  const Millicores from = pod.limit();
+  const Millicores to = std::accumulate(target.begin(), target.end(), Millicores(0));
+  std::vector<Millicores> limits;
+  if (limit == to) {
+    limits.assign(target.begin(), target.end());
+    return limits;
+  }
+  for (const Container& container : pod.containers) limits.push_back(container.limit);
+  if (limit == from || from == to) return limits;
+  // Each container goes the same share of its own way, and the last takes what rounding left.
+  const double share_of_way = (limit - from).cores() / (to - from).cores();
+  Millicores left = limit;
+  for (std::size_t i = 0; i + 1 < limits.size(); ++i) {
+    const double way = static_cast<double>((target[i] - limits[i]).count()) * share_of_way;
+    const Millicores part = roundUp(limits[i] + Millicores(static_cast<std::int64_t>(way)));
+    limits[i] = std::max(part, std::min(limits[i], target[i]));
+    left -= limits[i];
+  }
+  limits.back() = std::max(left, std::min(limits.back(), target.back()));
+  return limits;
+}
+
+}  // namespace mbcas::control

@@ -1,0 +1,25 @@
+// A pod's limit over its containers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "mbcas/base/units.h"
+#include "mbcas/control/input.h"
+
+namespace mbcas::control {
+
+// The limit at which a container with this need is neither throttled nor cramped.
+Millicores neededLimit(const demand::Need& need, const Settings& settings);
+
+// In steps of 10m that add up to the limit, rounded up to a step: to each container its request,
+// then what it needs beyond it, or in proportion to that where it is not enough; what is left goes
+// by the declared limits.
+std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings);
+
+// Where the containers stand when the pod has come as far as `limit` on its way from the limits in
+// force to `target`.
+std::vector<Millicores> splitOnTheWay(const Pod& pod, std::span<const Millicores> target,
+                                      Millicores limit);
+
+}  // namespace mbcas::control
