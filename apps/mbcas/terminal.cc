@@ -29,10 +29,6 @@ TerminalSize terminalSize() {
   return {size.ws_col, size.ws_row};
 }
 
-struct Patience::Saved {
-  termios settings{};
-};
-
 Patience::Patience(bool keys) {
   sigset_t stop;
   ::sigemptyset(&stop);
@@ -40,17 +36,16 @@ Patience::Patience(bool keys) {
   ::sigprocmask(SIG_BLOCK, &stop, nullptr);
   signals_ = ::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
   if (!keys || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
-  saved_ = new Saved;
-  if (::tcgetattr(STDIN_FILENO, &saved_->settings) != 0) return;
+  termios raw{};
+  if (::tcgetattr(STDIN_FILENO, &raw) != 0) return;
+  saved_ = std::make_unique<termios>(raw);
   watch_keys_ = true;
-  termios raw = saved_->settings;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
 Patience::~Patience() {
-  if (watch_keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_->settings);
-  delete saved_;
+  if (saved_) ::tcsetattr(STDIN_FILENO, TCSANOW, saved_.get());
   if (signals_ >= 0) ::close(signals_);
 }
 

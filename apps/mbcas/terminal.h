@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "mbcas/base/units.h"
+
+struct termios;
 
 namespace mbcas::cli {
 
@@ -33,9 +36,8 @@ class Patience {
   bool wait(Nanos at_most);
 
  private:
-  struct Saved;
   int signals_ = -1;
-  Saved* saved_ = nullptr;  // the terminal's settings, to be put back
+  std::unique_ptr<termios> saved_;  // the terminal's settings, to be put back
   bool watch_keys_ = false;
   bool enough_ = false;
 };

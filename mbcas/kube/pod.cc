@@ -133,6 +133,10 @@ void decodeSpec(Pod& pod, JsonCursor spec) {
       decodeContainers(pod.arena, field, true, init);
     } else if (key == "nodeName") {
       pod.node = pod.arena.shared(field.text());
+    } else if (key == "priorityClassName") {
+      pod.priority_class = pod.arena.shared(field.text());
+    } else if (key == "activeDeadlineSeconds") {
+      pod.has_deadline = !field.isNull();
     } else if (key == "priority") {
       pod.priority = static_cast<std::int32_t>(field.integer());
     } else if (key == "restartPolicy") {
@@ -180,6 +184,12 @@ Amounts Amounts::decode(JsonCursor resource_list) {
     if (key == "cpu") amounts.cpu_ = quantity->milliValue();
     if (key == "memory") amounts.memory_ = quantity->value();
   });
+  return amounts;
+}
+
+Amounts Amounts::ofCpu(Millicores cpu) {
+  Amounts amounts;
+  amounts.cpu_ = cpu.count();
   return amounts;
 }
 

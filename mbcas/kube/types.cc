@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mbcas/base/quantity.h"
+
 namespace mbcas::kube {
 namespace {
 
@@ -128,8 +130,26 @@ void decodeLimitRange(LimitRange& range, std::string_view key, JsonCursor value)
   });
 }
 
+void decodeScopeSelector(ResourceQuota& quota, JsonCursor value) {
+  value.members([&](std::string_view key, JsonCursor expressions) {
+    if (key != "matchExpressions") return;
+    std::vector<ResourceQuota::ScopeExpression> decoded;
+    expressions.elements([&](JsonCursor element) {
+      ResourceQuota::ScopeExpression expression;
+      element.members([&](std::string_view name, JsonCursor field) {
+        if (name == "scopeName") expression.scope = quota.arena.text(field.text());
+        if (name == "operator") expression.op = quota.arena.text(field.text());
+        if (name == "values") expression.values = decodeTexts(quota.arena, field);
+      });
+      decoded.push_back(expression);
+    });
+    quota.scope_selector = quota.arena.list(decoded);
+  });
+}
+
 void decodeQuota(ResourceQuota& quota, std::string_view key, JsonCursor value) {
   value.members([&](std::string_view name, JsonCursor field) {
+    if (key == "spec" && name == "scopeSelector") decodeScopeSelector(quota, field);
     if (key == "spec" && name == "hard") quota.hard = decodeMap(quota.arena, field);
     if (key == "spec" && name == "scopes") quota.scopes = decodeTexts(quota.arena, field);
     if (key == "status" && name == "hard") quota.status_hard = decodeMap(quota.arena, field);
@@ -148,6 +168,10 @@ HorizontalPodAutoscaler::Metric decodeMetric(Arena& arena, JsonCursor value) {
       part.members([&](std::string_view target, JsonCursor amount) {
         if (target == "type") metric.target_type = arena.text(amount.text());
         if (target == "averageUtilization") metric.average_utilization = int32(amount);
+        if (target == "averageValue") {
+          const Result<Quantity> value = Quantity::parse(amount.scalar());
+          if (value) metric.average_value = Amounts::ofCpu(value->millicores());
+        }
       });
     });
   });

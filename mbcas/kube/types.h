@@ -28,6 +28,7 @@ class Amounts {
 
   // {"cpu":"500m","memory":"1Gi","example.com/gpu":1}
   static Amounts decode(JsonCursor resource_list);
+  static Amounts ofCpu(Millicores cpu);
 
  private:
   static constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
@@ -76,6 +77,7 @@ struct ResizeCondition {
 struct Pod : Object {
   using Object::Object;
   Str node;                    // empty until scheduled
+  Str priority_class;
   List<Container> containers;  // init containers first
   List<ContainerStatus> statuses;
   std::int64_t observed_generation = 0;  // 0 before Kubernetes 1.34
@@ -91,6 +93,7 @@ struct Pod : Object {
   RestartPolicy restart_policy = RestartPolicy::kAlways;
   bool windows = false;
   bool pod_level_resources = false;  // spec.resources is set
+  bool has_deadline = false;         // spec.activeDeadlineSeconds is set
   bool ready = false;
 
   bool terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
@@ -170,6 +173,12 @@ struct ResourceQuota : Object {
   List<KeyValue> status_hard;
   List<KeyValue> status_used;
   List<Str> scopes;
+  struct ScopeExpression {  // spec.scopeSelector
+    Str scope;
+    Str op;  // In, NotIn, Exists, DoesNotExist
+    List<Str> values;
+  };
+  List<ScopeExpression> scope_selector;
   static const Kind& kind();
 };
 
@@ -186,6 +195,7 @@ struct HorizontalPodAutoscaler : Object {  // autoscaling/v2
     Str resource;                          // of the first two: cpu, memory
     Str target_type;                       // Utilization, AverageValue, Value
     std::int32_t average_utilization = 0;  // percent
+    Amounts average_value;                 // as CPU
   };
   TargetReference target;
   std::int32_t min_replicas = 1;

@@ -1,0 +1,572 @@
+#include "mbcas/controller/decide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mbcas/controller/restore.h"
+
+namespace mbcas::controller {
+namespace {
+
+using control::Hold;
+using podallocation::OriginalCpu;
+using podallocation::Phase;
+using podallocation::Status;
+using policy::Mode;
+using policy::PodPolicy;
+using resize::Verdict;
+
+// A kubelet needs about a second. Only what takes longer is worth a status of its own.
+constexpr Nanos kWorthSaying = std::chrono::seconds(3);
+constexpr Nanos kSlowKubelet = std::chrono::seconds(30);
+constexpr Nanos kDeferredPatience = std::chrono::seconds(30);
+constexpr Nanos kWaitForRoom = std::chrono::seconds(2);
+
+std::string text(Millicores cpu) {
+  return fmt::format("{}m", cpu.count());
+}
+
+WallTime wholeSeconds(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+// The limits in force of these containers together; of all that have one if none are named.
+std::optional<Millicores> actuated(const kube::Pod& pod, const PodPolicy& policy) {
+  Millicores sum;
+  bool any = false;
+  for (const kube::Container& container : pod.containers) {
+    if (container.role == kube::ContainerRole::kInit) continue;
+    const bool counts =
+        policy.managed
+            ? std::any_of(policy.containers.begin(), policy.containers.end(),
+                          [&](const auto& managed) { return managed.name == container.name.view(); })
+            : container.limits.cpu().has_value();
+    if (!counts) continue;
+    const kube::ContainerStatus* const status = pod.status(container.name);
+    if (status == nullptr || !status->limits.cpu()) return std::nullopt;
+    sum += *status->limits.cpu();
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  return sum;
+}
+
+// What the spec says and the kubelet has not done yet: a resize that somebody sent.
+resize::Request unfinished(const kube::Pod& pod) {
+  resize::Request request;
+  for (const kube::Container& container : pod.containers) {
+    const kube::ContainerStatus* const status = pod.status(container.name);
+    if (container.role == kube::ContainerRole::kInit || status == nullptr || !status->running) {
+      continue;
+    }
+    if (!status->has_resources || container.limits.cpu() == status->limits.cpu()) continue;
+    request.containers.push_back({container.name.string(), std::nullopt, container.limits.cpu()});
+  }
+  return request;
+}
+
+// Back to what the kubelet last did.
+resize::Request revertRequest(const kube::Pod& pod) {
+  resize::Request request;
+  for (const kube::Container& container : pod.containers) {
+    const kube::ContainerStatus* const status = pod.status(container.name);
+    if (container.role == kube::ContainerRole::kInit || status == nullptr) continue;
+    resize::ContainerCpu change{.name = container.name.string()};
+    if (status->limits.cpu() && status->limits.cpu() != container.limits.cpu()) {
+      change.limit = status->limits.cpu();
+    }
+    if (status->requests.cpu() && status->requests.cpu() != container.requests.cpu()) {
+      change.request = status->requests.cpu();
+    }
+    if (change.limit || change.request) request.containers.push_back(std::move(change));
+  }
+  return request;
+}
+
+Millicores totalAfter(const kube::Pod& pod, const PodPolicy& policy,
+                      const resize::Request& request) {
+  Millicores total;
+  for (const kube::Container& container : pod.containers) {
+    const bool counts = !policy.managed ||
+                        std::any_of(policy.containers.begin(), policy.containers.end(),
+                                    [&](const auto& managed) {
+                                      return managed.name == container.name.view();
+                                    });
+    if (container.role == kube::ContainerRole::kInit || !counts) continue;
+    std::optional<Millicores> limit = container.limits.cpu();
+    for (const resize::ContainerCpu& change : request.containers) {
+      if (change.name == container.name.view() && change.limit) limit = change.limit;
+    }
+    total += limit.value_or(Millicores(0));
+  }
+  return total;
+}
+
+class Decider {
+ public:
+  Decider(const Situation& situation, PodMemory& memory)
+      : s_(situation), pod_(*situation.pod), policy_(situation.policy), memory_(memory) {}
+
+  Decision decide() {
+    begin();
+    const bool unstarted = pod_.phase != kube::PodPhase::kRunning;
+    if (pod_.meta.generation < memory_.generation) {
+      // The cache has not caught up with what we wrote.
+      decision_.again = std::chrono::seconds(1);
+    } else if (pod_.meta.beingDeleted() || pod_.terminal()) {
+      settle("the pod has ended");
+    } else if (unstarted) {
+      settle(policy_.managed ? "waits for the pod to run" : policy_.reason);
+    } else if (!follow()) {
+      act();
+    }
+    finish();
+    return std::move(decision_);
+  }
+
+ private:
+  void begin() {
+    if (s_.allocation == nullptr) return;
+    Status status = s_.allocation->statusValue();
+    const std::optional<podallocation::Bounds> before = status.bounds;
+    status.bounds =
+        publishedBounds(policy_, s_.start, s_.weight, before ? &*before : nullptr);
+    status.observed_generation = s_.allocation->meta.generation;
+    decision_.status = std::move(status);
+  }
+
+  void finish() {
+    if (!decision_.status || pod_.meta.generation < memory_.generation) return;
+    Status& status = *decision_.status;
+    const std::optional<Millicores> now = actuated(pod_, policy_);
+    if (!now) return;
+    // While an attempt is under way the status speaks of the limit before it.
+    if (status.applied != now && !memory_.attempt) {
+      if (status.applied) status.last_applied = wholeSeconds(s_.wall);
+      status.applied = now;
+    }
+    // The invariant, whatever came before: Applied means applied equals observed.
+    if (status.phase == Phase::kApplied && status.observed_desired != status.applied) {
+      status.observed_desired = status.applied;
+    }
+  }
+
+  void say(Phase phase, std::optional<Millicores> observed, std::string reason) {
+    if (!decision_.status) return;
+    decision_.status->phase = phase;
+    if (observed) decision_.status->observed_desired = observed;
+    decision_.status->reason = std::move(reason);
+  }
+
+  // Nothing is to be changed: the limit in force is the one that is wanted.
+  void settle(std::string reason) {
+    const std::optional<Millicores> now = actuated(pod_, policy_);
+    say(now ? Phase::kApplied : Phase::kPending, now ? now : std::optional(specTotal()),
+        std::move(reason));
+    unclamp();
+  }
+
+  Millicores specTotal() const {
+    return policy_.managed ? policy_.limit() : totalAfter(pod_, policy_, {});
+  }
+
+  void unclamp() {
+    if (!decision_.status || decision_.status->condition(podallocation::kClamped) == nullptr) return;
+    setClamped(false, "WithinBounds", "");
+  }
+
+  void setClamped(bool clamped, std::string reason, std::string message) {
+    decision_.status->setCondition(
+        {.type = std::string(podallocation::kClamped),
+         .status = clamped ? podallocation::ConditionStatus::kTrue
+                           : podallocation::ConditionStatus::kFalse,
+         .reason = std::move(reason),
+         .message = std::move(message),
+         .last_transition = wholeSeconds(s_.wall)});
+  }
+
+  // A resize under way. True: nothing else is to be done now.
+  bool follow() {
+    if (!memory_.attempt) {
+      const resize::Request pending = unfinished(pod_);
+      if (pending.containers.empty()) return false;
+      memory_.attempt = resize::adopt(pod_, pending);
+      memory_.attempt_since = s_.now;
+      memory_.reverting = false;
+    }
+    const resize::Outcome outcome = resize::judge(pod_, *memory_.attempt);
+    const Nanos since = s_.now - memory_.attempt_since;
+    switch (outcome.verdict) {
+      case Verdict::kDone:
+        memory_.attempt.reset();
+        memory_.last_change = s_.now;
+        if (!memory_.reverting) memory_.failures = 0;
+        memory_.reverting = false;
+        return false;
+      case Verdict::kInfeasible:
+        return giveUp(outcome.message);
+      case Verdict::kDeferred:
+        if (since >= kDeferredPatience) return giveUp(outcome.message);
+        break;
+      case Verdict::kAccepted:
+        break;
+      default:  // superseded, gone
+        memory_.attempt.reset();
+        return false;
+    }
+    if (since >= kWorthSaying && !memory_.reverting) {
+      say(Phase::kPending, std::nullopt,
+          since >= kSlowKubelet ? "the kubelet has not finished the resize: " + outcome.message
+                                : "the kubelet is resizing the pod");
+    }
+    decision_.again = since < kWorthSaying ? kWorthSaying - since : kSlowKubelet;
+    return true;
+  }
+
+  // The node cannot do it. Back to what it last did, and another try later.
+  bool giveUp(const std::string& why) {
+    const resize::Request back = revertRequest(pod_);
+    const Millicores wanted = specTotal();
+    memory_.attempt.reset();
+    fail(wanted, why);
+    if (back.containers.empty() || s_.dry_run) return false;
+    send(back, Purpose::kRevert);
+    return true;
+  }
+
+  void fail(Millicores target, std::string why) {
+    ++memory_.failures;
+    memory_.failed_target = target;
+    memory_.retry_at = s_.now + backoff(memory_.failures, 0);
+    memory_.failure = std::move(why);
+    say(Phase::kFailed, target, memory_.failure);
+    if (decision_.status) decision_.status->last_attempt = wholeSeconds(s_.wall);
+    decision_.again = memory_.retry_at - s_.now;
+  }
+
+  // Whether a target that failed has to wait. A smaller one is another matter.
+  bool backingOff(Millicores target) {
+    if (memory_.failures == 0 || s_.now >= memory_.retry_at) return false;
+    if (target < memory_.failed_target) return false;
+    say(Phase::kFailed, target, memory_.failure);
+    decision_.again = memory_.retry_at - s_.now;
+    return true;
+  }
+
+  void send(resize::Request request, Purpose purpose) {
+    decision_.act = Act::kResize;
+    decision_.purpose = purpose;
+    decision_.from = totalAfter(pod_, policy_, {});
+    decision_.to = totalAfter(pod_, policy_, request);
+    decision_.request = std::move(request);
+  }
+
+  void act() {
+    const bool changed = hasOriginal(pod_);
+    std::vector<OriginalCpu> original;
+    if (changed) {
+      Result<std::vector<OriginalCpu>> parsed = policy::declaredCpu(pod_);
+      if (!parsed) return settle(policy_.reason);  // which says what is wrong with it
+      original = *std::move(parsed);
+      if (!specIsOurs(original)) return;
+    }
+    const bool let_go = (!policy_.managed && policy_.let_go) ||
+                        (policy_.managed && policy_.mode == Mode::kRecommend) ||
+                        (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
+    if (let_go) {
+      if (changed) return restore(original);
+      if (!policy_.managed || s_.allocation == nullptr) return settle("left alone: " + policy_.reason);
+      return recommend("mode recommend");
+    }
+    if (!policy_.managed || s_.allocation == nullptr) {
+      return settle("left alone: " + policy_.reason);
+    }
+    if (s_.agent_silent) return giveBack(original);
+    manage(changed);
+  }
+
+  // Whether the limits in the spec are the original ones or what we wrote. If not, somebody else
+  // has spoken, and that is respected as what the pod declares from now on.
+  bool specIsOurs(const std::vector<OriginalCpu>& original) {
+    if (memory_.foreign) {
+      memory_.foreign = false;
+      decision_.act = Act::kReplaceOriginal;
+      decision_.original = podallocation::currentCpu(pod_);
+      // A container that still is as we left it keeps its original.
+      for (OriginalCpu& cpu : decision_.original) {
+        if (!memory_.ours) continue;
+        for (const OriginalCpu& mine : *memory_.ours) {
+          if (mine.container != cpu.container || mine.limit != cpu.limit) continue;
+          for (const OriginalCpu& before : original) {
+            if (before.container == cpu.container) cpu = before;
+          }
+        }
+      }
+      memory_.ours = podallocation::currentCpu(pod_);
+      return false;
+    }
+    const std::vector<OriginalCpu> current = podallocation::currentCpu(pod_);
+    bool ours = true;
+    for (const OriginalCpu& cpu : current) {
+      const auto same = [&](const std::vector<OriginalCpu>& list) {
+        return std::any_of(list.begin(), list.end(), [&](const OriginalCpu& other) {
+          return other.container == cpu.container && other.limit == cpu.limit;
+        });
+      };
+      ours = ours && (same(original) || (memory_.ours && same(*memory_.ours)));
+    }
+    // After a restart: what the status speaks of is ours.
+    if (!ours && !memory_.ours && s_.allocation != nullptr) {
+      ours = s_.allocation->applied == specTotal() || s_.allocation->observed_desired == specTotal();
+      if (ours) memory_.ours = current;
+    }
+    if (!ours) decision_.act = Act::kAskWho;
+    return ours;
+  }
+
+  void restore(const std::vector<OriginalCpu>& original) {
+    resize::Request back = restoreRequest(pod_, original);
+    const std::string why =
+        s_.allocation == nullptr ? "its PodAllocation is gone"
+        : policy_.managed        ? "mode recommend"
+                                 : policy_.reason;
+    if (s_.dry_run) return settle("dry run: would be restored: " + why);
+    if (back.containers.empty()) {
+      decision_.act = Act::kForgetOriginal;
+      decision_.purpose = Purpose::kRestore;
+      return settle("as declared: " + why);
+    }
+    const Millicores target = totalAfter(pod_, policy_, back);
+    if (backingOff(target) || noRoom(target - totalAfter(pod_, policy_, {}), target)) return;
+    send(std::move(back), Purpose::kRestore);
+  }
+
+  void giveBack(const std::vector<OriginalCpu>& original) {
+    const std::string why =
+        fmt::format("the agent of node {} is silent", pod_.node.view());
+    resize::Request back = giveBackRequest(pod_, original);
+    if (back.containers.empty()) return settle(why);
+    if (s_.dry_run) return settle("dry run: would be given back its limit: " + why);
+    const Millicores target = totalAfter(pod_, policy_, back);
+    if (backingOff(target) || noRoom(target - policy_.limit(), target)) return;
+    send(std::move(back), Purpose::kGiveBack);
+  }
+
+  bool noRoom(Millicores raise, Millicores target) {
+    if (!s_.room || raise <= Millicores(0) || raise <= *s_.room) return false;
+    say(Phase::kPending, target, "waits for room in the quota of its namespace");
+    decision_.again = kWaitForRoom;
+    return true;
+  }
+
+  // What the agent desires, within the bounds.
+  Millicores target() {
+    // A declared limit between two steps stays as it is until something else is desired.
+    const Millicores desired = s_.allocation->desired == policy_.limit()
+                                   ? policy_.limit()
+                                   : resize::roundUpToStep(s_.allocation->desired);
+    const Millicores clamped = std::clamp(desired, policy_.floor, policy_.ceiling);
+    if (clamped == desired) {
+      unclamp();
+    } else {
+      const bool above = desired > policy_.ceiling;
+      setClamped(true, above ? "AboveCeiling" : "BelowFloor",
+                 fmt::format("desired {} is {} {} ({})", text(desired),
+                             above ? "above the ceiling" : "below the floor",
+                             text(above ? policy_.ceiling : policy_.floor), policy_.reason));
+    }
+    return clamped;
+  }
+
+  void recommend(std::string_view why) {
+    const Millicores wanted = target();
+    settle(wanted == policy_.limit() ? fmt::format("{}: would be left at {}", why, text(wanted))
+                                     : fmt::format("{}: would be set to {}", why, text(wanted)));
+  }
+
+  void manage(bool changed) {
+    const podallocation::PodAllocation& allocation = *s_.allocation;
+    if (!allocation.node.empty() && allocation.node != pod_.node) {
+      return say(Phase::kFailed, std::nullopt,
+                 fmt::format("decided on node {}, but the pod runs on {}", allocation.node.view(),
+                             pod_.node.view()));
+    }
+    if (s_.dry_run) return recommend("dry run");
+    const Millicores wanted = target();
+    if (backingOff(wanted)) return;
+
+    const Millicores in_force = policy_.limit();
+    control::Change change{.now = s_.now,
+                           .last_change = lastChange(),
+                           .in_force = in_force,
+                           .desired = wanted,
+                           .constrained =
+                               s_.reclaims_only_when_scarce && wanted < policy_.declared(),
+                           .lower_slowly = policy_.scaled_by_hpa,
+                           .no_decrease = policy_.no_decrease};
+    control::Allowed allowed = control::guard(change, s_.guards);
+    bool waits_for_room = false;
+    if (s_.room && allowed.limit > in_force && allowed.limit - in_force > *s_.room) {
+      // As much as the quota has left, in whole steps.
+      allowed.limit = in_force + control::roundDown(std::max(Millicores(0), *s_.room));
+      waits_for_room = true;
+      decision_.again = kWaitForRoom;
+    }
+    if (allowed.again) {
+      decision_.again = std::max(Nanos(0), *allowed.again - s_.now);
+    }
+    const std::vector<Millicores> split = splitOf(allowed.limit);
+    resize::Request request;
+    for (std::size_t i = 0; i < split.size(); ++i) {
+      const policy::ManagedContainer& container = policy_.containers[i];
+      if (split[i] == container.limit) continue;
+      request.containers.push_back(
+          {container.name, policy_.requests_follow ? std::optional(split[i]) : std::nullopt,
+           split[i]});
+    }
+    const bool moves = allowed.limit != in_force;
+    if (!moves && (wanted != in_force || !worthResplitting(split))) request.containers.clear();
+
+    if (request.containers.empty()) {
+      if (wanted == in_force) return applied(wanted);
+      return say(Phase::kPending, wanted,
+                 waits_for_room ? "waits for room in the quota of its namespace"
+                                : waiting(allowed.held_by));
+    }
+    if (!changed) {
+      decision_.act = Act::kKeepOriginal;
+      return;
+    }
+    if (const auto rejection = resize::check(pod_, request)) return fail(wanted, rejection->message);
+    // Said only if it is not the whole way: the end of the resize will say the rest.
+    if (allowed.limit != wanted) {
+      say(Phase::kPending, wanted,
+          waits_for_room ? "waits for room in the quota of its namespace"
+                         : waiting(allowed.held_by));
+    }
+    send(std::move(request), Purpose::kManage);
+  }
+
+  void applied(Millicores wanted) {
+    const std::optional<Millicores> now = actuated(pod_, policy_);
+    if (now == wanted) return say(Phase::kApplied, wanted, s_.allocation->reason.string());
+    say(Phase::kPending, wanted, "waits for the kubelet");
+  }
+
+  static std::string waiting(Hold hold) {
+    return fmt::format("on its way; held back now by: {}", control::name(hold));
+  }
+
+  std::optional<MonotonicTime> lastChange() const {
+    if (memory_.last_change) return memory_.last_change;
+    if (s_.allocation == nullptr || s_.allocation->last_applied == WallTime{}) return std::nullopt;
+    // Of a predecessor. Its clock may differ from ours: never in the future, and if long ago, no
+    // matter how long.
+    const Nanos ago =
+        std::clamp<Nanos>(s_.wall - s_.allocation->last_applied, Nanos(0), std::chrono::hours(1));
+    return s_.now - ago;
+  }
+
+  std::vector<Millicores> splitOf(Millicores total) const {
+    std::vector<Millicores> bids;
+    bool complete = true;
+    for (const policy::ManagedContainer& container : policy_.containers) {
+      bids.push_back(container.limit);
+      bool found = false;
+      for (const auto& wanted : s_.allocation->containers) {
+        if (wanted.name.view() != container.name) continue;
+        bids.back() = wanted.desired;
+        found = true;
+      }
+      complete = complete && found;
+    }
+    if (!complete) {
+      for (std::size_t i = 0; i < bids.size(); ++i) bids[i] = policy_.containers[i].limit;
+      if (total == policy_.limit()) return bids;
+    }
+    return policy::splitTotal(policy_, total, bids);
+  }
+
+  // The same sum, shared otherwise: only if it matters, and not too often.
+  bool worthResplitting(const std::vector<Millicores>& split) const {
+    const std::optional<MonotonicTime> last = lastChange();
+    if (last && s_.now - *last < s_.guards.cooldown) return false;
+    for (std::size_t i = 0; i < split.size(); ++i) {
+      const Millicores limit = policy_.containers[i].limit;
+      const Millicores differs = std::max(split[i] - limit, limit - split[i]);
+      if (differs.count() * 10 > limit.count()) return true;
+    }
+    return false;
+  }
+
+  const Situation& s_;
+  const kube::Pod& pod_;
+  const PodPolicy& policy_;
+  PodMemory& memory_;
+  Decision decision_;
+};
+
+bool near(std::optional<Millicores> a, std::optional<Millicores> b) {
+  if (!a || !b) return a == b;
+  const std::int64_t difference = std::abs(a->count() - b->count());
+  return difference * 10 <= std::max<std::int64_t>(a->count(), 1);
+}
+
+}  // namespace
+
+Decision decide(const Situation& situation, PodMemory& memory) {
+  return Decider(situation, memory).decide();
+}
+
+void remember(const kube::Pod& pod, const Decision& decision, const resize::Outcome& outcome,
+              MonotonicTime now, double chance, PodMemory& memory) {
+  if (outcome.verdict == Verdict::kAccepted && outcome.attempt) {
+    memory.attempt = outcome.attempt;
+    memory.attempt_since = now;
+    memory.generation = outcome.attempt->generation;
+    memory.reverting = decision.purpose == Purpose::kRevert;
+    memory.last_change = now;
+    memory.ours = podallocation::currentCpu(pod);
+    for (OriginalCpu& cpu : *memory.ours) {
+      for (const resize::ContainerCpu& change : decision.request.containers) {
+        if (change.name != cpu.container) continue;
+        if (change.limit) cpu.limit = change.limit;
+        if (change.request) cpu.request = change.request;
+      }
+    }
+    return;
+  }
+  ++memory.failures;
+  memory.failed_target = decision.to;
+  memory.retry_at = now + std::max(backoff(memory.failures, chance),
+                                   outcome.retry_after.value_or(Nanos(0)));
+  memory.failure = outcome.message;
+}
+
+Nanos backoff(int failures, double chance) {
+  constexpr double kMost = 300;
+  const double seconds = std::min(kMost, std::ldexp(1.0, std::clamp(failures - 1, 0, 30)));
+  return std::chrono::duration_cast<Nanos>(
+      std::chrono::duration<double>(seconds * (1 + chance / 4)));
+}
+
+podallocation::Bounds publishedBounds(const PodPolicy& policy, std::optional<Millicores> start,
+                                      double weight, const podallocation::Bounds* before) {
+  podallocation::Bounds bounds{.managed = policy.managed, .weight = weight, .reason = policy.reason};
+  if (!policy.managed) return bounds;
+  bounds.floor = policy.floor;
+  bounds.ceiling = policy.ceiling;
+  bounds.start = start;
+  if (before == nullptr || !before->managed) return bounds;
+  bounds.start = before->start;  // where it began does not change
+  if (near(before->floor, bounds.floor) && near(before->ceiling, bounds.ceiling) &&
+      before->reason == bounds.reason) {
+    bounds.floor = before->floor;
+    bounds.ceiling = before->ceiling;
+  }
+  return bounds;
+}
+
+}  // namespace mbcas::controller

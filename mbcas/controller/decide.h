@@ -1,0 +1,104 @@
+// What to do about one pod now. A pure function of what is known: the objects, the policy, a small
+// memory and the time. The engine around it does the I/O that it names, and asks again whenever
+// something changes or the time comes.
+//
+//   Decision decision = decide(situation, memory);
+//
+// Order of things, each of which may be the last before a crash; whoever comes next sees the same
+// objects and goes on from there:
+//   1. the original resources go onto the pod (once),
+//   2. the resize is sent,
+//   3. the kubelet actuates it,
+//   4. the status says so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/units.h"
+#include "mbcas/kube/types.h"
+#include "mbcas/podallocation/original_resources.h"
+#include "mbcas/podallocation/pod_allocation.h"
+#include "mbcas/policy/bounds.h"
+#include "mbcas/resize/resize.h"
+
+namespace mbcas::controller {
+
+// What is remembered of a pod between two looks at it. All of it may be lost: what matters is on the
+// objects.
+struct PodMemory {
+  std::int64_t generation = 0;  // of the pod after our last resize: older versions tell nothing
+  std::optional<resize::Attempt> attempt;  // sent, not finished
+  MonotonicTime attempt_since{};
+  bool reverting = false;  // the attempt takes back one that failed
+  std::optional<MonotonicTime> last_change;
+  std::optional<MonotonicTime> not_ready_since;
+  // The spec as we have written it, or found that it is ours; nothing: unknown.
+  std::optional<std::vector<podallocation::OriginalCpu>> ours;
+  bool foreign = false;  // what the spec says now was written by somebody else
+  // Failures: how many in a row, the target that failed, and when to try again.
+  int failures = 0;
+  Millicores failed_target;
+  MonotonicTime retry_at{};
+  std::string failure;
+};
+
+struct Situation {
+  const kube::Pod* pod = nullptr;  // the newest version known
+  // Named by the pod's UID; null if there is none.
+  const podallocation::PodAllocation* allocation = nullptr;
+  policy::PodPolicy policy;
+  std::optional<Millicores> start;  // for bounds.start
+  double weight = 1;                // for bounds.weight
+  control::GuardSettings guards;
+  bool reclaims_only_when_scarce = true;  // so a limit below the declared one means scarcity
+  bool agent_silent = false;
+  bool dry_run = false;
+  // How much more the quotas let the pod have now; nothing: no quota.
+  std::optional<Millicores> room;
+  MonotonicTime now{};
+  WallTime wall{};
+};
+
+enum class Act : std::uint8_t {
+  kNothing,
+  kAskWho,           // who wrote the limits that stand in the spec?
+  kKeepOriginal,     // put the original resources onto the pod
+  kReplaceOriginal,  // somebody declared something new
+  kForgetOriginal,   // all is as it was declared
+  kResize,
+};
+
+enum class Purpose : std::uint8_t { kManage, kRevert, kRestore, kGiveBack };
+
+struct Decision {
+  Act act = Act::kNothing;
+  Purpose purpose = Purpose::kManage;
+  resize::Request request;                                 // kResize
+  std::vector<podallocation::OriginalCpu> original;        // kReplaceOriginal
+  Millicores from;                                         // sums before and after, kResize
+  Millicores to;
+  std::optional<podallocation::Status> status;             // as it should be, if there is an object
+  std::optional<Nanos> again;                              // look again then, whatever happens
+};
+
+// Updates the memory by what it learns from the pod.
+Decision decide(const Situation& situation, PodMemory& memory);
+
+// To be called with the end of an attempt to send a resize: remembers it, or the failure.
+void remember(const kube::Pod& pod, const Decision& decision, const resize::Outcome& outcome,
+              MonotonicTime now, double chance, PodMemory& memory);
+
+// 1 s doubling to 5 min, and up to a quarter more by `chance` in [0, 1).
+Nanos backoff(int failures, double chance);
+
+// The bounds to publish: the old ones while the new ones differ by less than a tenth, so that not
+// every tremor is written to every pod.
+podallocation::Bounds publishedBounds(const policy::PodPolicy& policy,
+                                      std::optional<Millicores> start, double weight,
+                                      const podallocation::Bounds* before);
+
+}  // namespace mbcas::controller

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mbcas/base/json_writer.h"
+#include "mbcas/base/time.h"
+#include "mbcas/podallocation/pod_allocation.h"
+
+namespace mbcas::podallocation {
+namespace {
+
+void writeCpu(JsonWriter& json, std::string_view key, std::optional<Millicores> cpu) {
+  if (cpu) json.key(key).value(fmt::format("{}m", cpu->count()));
+}
+
+void writeText(JsonWriter& json, std::string_view key, std::string_view text) {
+  if (!text.empty()) json.key(key).value(text);
+}
+
+void writeTime(JsonWriter& json, std::string_view key, WallTime time) {
+  if (time != WallTime{}) json.key(key).value(formatRfc3339(time));
+}
+
+void writeHead(JsonWriter& json) {
+  json.key("apiVersion").value(PodAllocation::kind().apiVersion());
+  json.key("kind").value(PodAllocation::kind().name);
+}
+
+// The beginning of a text, whole characters of UTF-8 only.
+std::string_view firstCharacters(std::string_view text, std::size_t count) {
+  const auto begins_character = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (begins_character(text[i]) && count-- == 0) return text.substr(0, i);
+  }
+  return text;
+}
+
+std::string_view name(ConditionStatus status) {
+  switch (status) {
+    case ConditionStatus::kTrue:
+      return "True";
+    case ConditionStatus::kFalse:
+      return "False";
+    case ConditionStatus::kUnknown:
+      break;
+  }
+  return "Unknown";
+}
+
+void writeBounds(JsonWriter& json, const Bounds& bounds) {
+  json.key("bounds").beginObject();
+  json.key("managed").value(bounds.managed);
+  writeCpu(json, "floor", bounds.floor);
+  writeCpu(json, "ceiling", bounds.ceiling);
+  writeCpu(json, "start", bounds.start);
+  json.key("weight").value(std::round(bounds.weight * 1000) / 1000);
+  writeText(json, "reason", bounds.reason);
+  json.endObject();
+}
+
+void writeCondition(JsonWriter& json, const Condition& condition) {
+  json.beginObject();
+  json.key("type").value(condition.type);
+  json.key("status").value(name(condition.status));
+  json.key("reason").value(condition.reason);
+  json.key("message").value(condition.message);
+  json.key("lastTransitionTime").value(formatRfc3339(condition.last_transition));
+  if (condition.observed_generation > 0) {
+    json.key("observedGeneration").value(condition.observed_generation);
+  }
+  json.endObject();
+}
+
+}  // namespace
+
+std::string applySpec(const Owner& pod, const Spec& spec) {
+  std::string out;
+  JsonWriter json(out);
+  json.beginObject();
+  writeHead(json);
+  json.key("metadata").beginObject();
+  json.key("name").value(pod.uid);
+  json.key("namespace").value(spec.name_space);
+  json.key("labels").beginObject().key(kNodeLabel).value(spec.node).endObject();
+  json.key("ownerReferences").beginArray().beginObject();
+  json.key("apiVersion").value("v1").key("kind").value("Pod");
+  json.key("name").value(pod.name).key("uid").value(pod.uid);
+  json.endObject().endArray().endObject();
+  json.key("spec").beginObject();
+  json.key("namespace").value(spec.name_space);
+  json.key("podName").value(spec.pod_name);
+  json.key("nodeName").value(spec.node);
+  writeCpu(json, "desiredCPULimit", spec.desired);
+  if (!spec.containers.empty()) {
+    json.key("containers").beginArray();
+    for (const ContainerLimit& container : spec.containers) {
+      json.beginObject().key("name").value(container.name);
+      writeCpu(json, "desiredCPULimit", container.desired);
+      json.endObject();
+    }
+    json.endArray();
+  }
+  writeCpu(json, "wantedCPULimit", spec.wanted);
+  writeText(json, "reason", firstCharacters(spec.reason, kLongestReason));
+  json.endObject().endObject();
+  return out;
+}
+
+std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status) {
+  std::string out;
+  JsonWriter json(out);
+  json.beginObject();
+  writeHead(json);
+  json.key("metadata").beginObject();
+  json.key("name").value(allocation.name);
+  json.key("namespace").value(allocation.namespace_);
+  writeText(json, "uid", allocation.uid);
+  json.endObject();
+  json.key("status").beginObject();
+  writeText(json, "phase", podallocation::name(status.phase));
+  if (status.observed_generation > 0) {
+    json.key("observedGeneration").value(status.observed_generation);
+  }
+  writeCpu(json, "observedDesired", status.observed_desired);
+  writeCpu(json, "appliedCPULimit", status.applied);
+  writeText(json, "reason", status.reason);
+  writeTime(json, "lastAppliedTime", status.last_applied);
+  writeTime(json, "lastAttemptTime", status.last_attempt);
+  if (status.bounds) writeBounds(json, *status.bounds);
+  if (!status.conditions.empty()) {
+    json.key("conditions").beginArray();
+    for (const Condition& condition : status.conditions) writeCondition(json, condition);
+    json.endArray();
+  }
+  json.endObject().endObject();
+  return out;
+}
+
+}  // namespace mbcas::podallocation

@@ -1,0 +1,62 @@
+// Plays the kubelet of one node towards a real API server: starts the pods that are bound to it (on
+// paper), acknowledges resizes as KEP-1287 says, and removes pods that are being deleted.
+//
+//   FakeKubelet kubelet(*admin, {.node = "node-1"});
+//   ... create pods with "nodeName":"node-1" ...
+//   kubelet.behave(FakeKubelet::Behaviour::kDefer, "web-1");
+//
+// There need not be a Node object.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "mbcas/base/units.h"
+#include "mbcas/kube/client.h"
+#include "mbcas/kube/types.h"
+
+namespace mbcas::test {
+
+class FakeKubelet {
+ public:
+  struct Options {
+    std::string node = "node-1";
+    // False: one of Kubernetes 1.33, which does not say which generation it has seen.
+    bool observed_generation = true;
+    int workers = 1;
+  };
+  // What it does about a pod whose spec differs from what runs.
+  enum class Behaviour {
+    kApply,   // actuates it
+    kDefer,   // PodResizePending, Deferred
+    kRefuse,  // PodResizePending, Infeasible
+    kFail,    // PodResizeInProgress, Error
+    kSilent,  // nothing at all, as when the node hangs
+  };
+
+  // `client` must outlive it.
+  FakeKubelet(kube::Client& client, Options options);
+  explicit FakeKubelet(kube::Client& client) : FakeKubelet(client, Options()) {}
+  ~FakeKubelet();
+  FakeKubelet(const FakeKubelet&) = delete;
+  FakeKubelet& operator=(const FakeKubelet&) = delete;
+
+  // From now on, and for what is pending; for all pods, or for those of this name.
+  void behave(Behaviour behaviour, const std::string& pod = {});
+  // How long a resize takes, from when it is first seen; PodResizeInProgress meanwhile.
+  void setDelay(Nanos delay);
+
+  // Resizes actuated so far, by pod name or of all.
+  int actuated(const std::string& pod = {}) const;
+  // The last failure of a write, other than that the pod is gone. For a test's message.
+  std::string trouble() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mbcas::test
