@@ -3,8 +3,13 @@
 // failed, 2 used wrongly.
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class App;
+}
+namespace mbcas::host {
+struct Restored;
 }
 
 namespace mbcas::cli {
@@ -13,7 +18,17 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
+// Where `run` and `demo` remember what to put back.
+inline constexpr const char* kHostState = "/run/mbcas/host";
+inline constexpr const char* kDemoState = "/run/mbcas/demo";
+
+void addDemo(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
+void addRun(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
+
+// Puts back what `mbcas run` changed on this host.
+int restoreHost(const std::string& root, const std::string& state);
+std::string restoreText(const host::Restored& restored);
 
 }  // namespace mbcas::cli

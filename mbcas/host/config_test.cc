@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"", "line 1: : a mapping is expected"},
         Refused{"pod:\n - name: a", "line 1: pod: unknown; one of pods, settings is expected"},
         Refused{"pods:\n - name: a\n   cgroup: /a\n   limit: 5x",
-                "line 4: pods[0].limit: quantity \"5x\": unknown suffix \"x\""},
+                "line 4: pods[0].limit: not a quantity: \"5x\": unknown suffix"},
         Refused{"pods:\n - name: a\n   cgroup: /a\n   limit: -1",
                 "line 4: pods[0].limit: -1 is not between 1m and 1000"},
         Refused{"pods:\n - name: a\n   cgroup: ../a",

@@ -79,6 +79,12 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
     known.declared = *view.limit;
     known.original = *cpu.limit;
     known.written.reset();
+    // What is put back in the end is what its owner last wanted.
+    if (!settings_.dry_run) {
+      if (auto noted = ledger_.record({view.path, known.cgroup, known.original}); !noted) {
+        view_.notes.push_back(noted.error().message());
+      }
+    }
   }
   view.declared = known.declared;
   view.failure = known.failure;

@@ -67,6 +67,7 @@ class Plane {
 
   // Samples, decides, writes. Valid until the next one.
   const View& tick();
+  void setDryRun(bool dry_run) { settings_.dry_run = dry_run; }
   const sense::SenseCounters& counters() const { return sampler_.counters(); }
 
  private:

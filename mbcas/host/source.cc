@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "mbcas/kernel/cgroup.h"
+
 namespace mbcas::host {
 namespace {
 
@@ -34,6 +36,12 @@ std::string podName(const Selection& selection, const std::string& path) {
 
 HostSource::HostSource(kernel::Mounts mounts, std::vector<Selection> selections)
     : mounts_(std::move(mounts)), selections_(std::move(selections)) {}
+
+Result<std::unique_ptr<kernel::CgroupReader>> HostSource::open(const std::string& path) const {
+  Result<kernel::Cgroup> cgroup = kernel::Cgroup::open(mounts_, path);
+  if (!cgroup) return failure(std::move(cgroup).error());
+  return std::make_unique<kernel::Cgroup>(*std::move(cgroup));
+}
 
 bool HostSource::refresh(MonotonicTime now) {
   if (now < next_look_) return false;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ class HostSource final : public kernel::PodSource {
  public:
   HostSource(kernel::Mounts mounts, std::vector<Selection> selections);
 
-  const kernel::Mounts& mounts() const override { return mounts_; }
+  Result<std::unique_ptr<kernel::CgroupReader>> open(const std::string& path) const override;
   const std::map<std::string, kernel::PodCgroup>& pods() const override { return pods_; }
   bool refresh(MonotonicTime now) override;
   void distrust() override { next_look_ = {}; }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "mbcas/kernel/cgroup.h"
 #include "mbcas/kernel/watch.h"
 #include "mbcas/sense/sampler.h"
 #include "test/kernel/burner.h"

@@ -1,0 +1,214 @@
+// mbcas run: the market on this machine's own cgroups, without Kubernetes.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
+#include "mbcas/base/time.h"
+#include "mbcas/host/plane.h"
+#include "mbcas/host/show.h"
+#include "mbcas/host/workload.h"
+#include "mbcas/policy/settings.h"
+
+namespace mbcas::cli {
+namespace {
+
+struct RunFlags {
+  std::string file;
+  std::string root = "/sys/fs/cgroup";
+  std::string state = kHostState;
+  std::string output = "text";
+  double seconds = 0;
+  bool dry_run = false;
+  bool plain = false;
+};
+
+Result<host::HostConfig> readConfig(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) return failure(file + ": cannot be read");
+  Result<host::HostConfig> config = host::parseConfig(text.str());
+  if (!config) return failure(std::move(config).error().within(file));
+  return config;
+}
+
+Result<host::Settings> settingsOf(const host::HostConfig& config) {
+  policy::SettingsData data(config.settings.begin(), config.settings.end());
+  const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
+  if (!parsed) return failure(Error(parsed.error()).within("settings"));
+  if (!parsed->unknown.empty()) {
+    return failure(fmt::format("settings.{}: unknown", parsed->unknown.front()));
+  }
+  const policy::Settings& given = parsed->settings;
+  const Result<demand::Kind> kind = demand::parseKind(given.estimator);
+  if (!kind) return failure(kind.error());
+  return host::Settings{.control = given.law,
+                        .demand = {.kind = *kind,
+                                   .cpus = std::max(1U, std::thread::hardware_concurrency()),
+                                   .warmup = static_cast<std::uint32_t>(given.warmup),
+                                   .burst_hold = given.burst_hold,
+                                   .throttle_threshold = given.throttle_threshold,
+                                   .ema_up = given.ema_up,
+                                   .ema_down = given.ema_down},
+                        .sample_interval = given.sample_interval};
+}
+
+// Starts what the file says is to be started, each in a cgroup of its own.
+Result<std::vector<host::Workload>> startCommands(const kernel::Mounts& mounts,
+                                                  host::Ledger& ledger, host::HostConfig& config) {
+  std::vector<host::Workload> workloads;
+  for (host::PodConfig& pod : config.pods) {
+    if (pod.command.empty()) continue;
+    pod.cgroup = fmt::format("/mbcas-{}/{}", ::getpid(), pod.name);
+    if (auto made = host::makeCgroup(mounts, ledger, pod.cgroup); !made) {
+      return failure(std::move(made).error());
+    }
+    Result<host::Workload> started = host::Workload::start(mounts, pod.cgroup, pod.command);
+    if (!started) return failure(std::move(started).error().within(pod.name));
+    workloads.push_back(*std::move(started));
+  }
+  return workloads;
+}
+
+void loop(host::Plane& plane, const RunFlags& flags, const kernel::Mounts& mounts, Nanos interval,
+          std::vector<host::Workload>& workloads, bool only_commands) {
+  const SystemClock clock;
+  const bool live = isTerminal() && !flags.plain && flags.output == "text";
+  Patience patience(live);
+  std::unique_ptr<Screen> screen = live ? std::make_unique<Screen>() : nullptr;
+  host::Show show;
+  const MonotonicTime start = clock.monotonic();
+  MonotonicTime next = start;
+  do {
+    const host::View& view = plane.tick();
+    if (live) {
+      view::NodeScreen picture = show.screen(view);
+      picture.title = flags.dry_run ? "mbcas run (dry run: nothing is changed)" : "mbcas run";
+      picture.subtitle = fmt::format("{}, {} CPUs   q: quit", kernel::describe(mounts),
+                                     view.capacity.count() / 1000);
+      const TerminalSize size = terminalSize();
+      screen->draw(view::render(picture, size.width, size.height, wantsColours()));
+    } else {
+      const std::string time = formatRfc3339(clock.wall());
+      for (const host::PodView& pod : view.pods) {
+        if (!pod.changed) continue;
+        fmt::print("{}\n", flags.output == "json" ? host::changeJson(pod, time)
+                                                  : time + " " + host::changeLine(pod));
+      }
+      for (const std::string& note : view.notes) fmt::print(stderr, "mbcas: {}\n", note);
+      std::fflush(stdout);
+    }
+    bool running = !only_commands;
+    for (host::Workload& workload : workloads) running |= workload.running();
+    if (!running) break;
+    if (flags.seconds > 0 && clock.monotonic() - start >= std::chrono::duration<double>(flags.seconds)) {
+      break;
+    }
+    next = std::max(next + interval, clock.monotonic());
+  } while (patience.wait(next - clock.monotonic()));
+}
+
+int run(const RunFlags& flags) {
+  const auto fail = [](const Error& error) {
+    fmt::print(stderr, "mbcas: {}\n", error.message());
+    return kFailed;
+  };
+  Result<host::HostConfig> config = readConfig(flags.file);
+  if (!config) {
+    fail(config.error());
+    return kUsage;
+  }
+  Result<host::Settings> settings = settingsOf(*config);
+  if (!settings) {
+    fail(Error(settings.error()).within(flags.file));
+    return kUsage;
+  }
+  settings->dry_run = flags.dry_run;
+  const Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
+  if (!mounts) return fail(mounts.error());
+  Result<host::Ledger> ledger = host::Ledger::open(flags.state);
+  if (!ledger) return fail(ledger.error());
+  if (!ledger->content().limits.empty() || !ledger->content().made.empty()) {
+    fmt::print(stderr, "mbcas: an earlier run did not end well; {}\n",
+               restoreText(ledger->restore(*mounts)));
+  }
+  int exit_code = kDone;
+  {
+    Result<std::vector<host::Workload>> workloads = startCommands(*mounts, *ledger, *config);
+    if (workloads) {
+      const bool only_commands = std::ranges::all_of(
+          config->pods, [](const host::PodConfig& pod) { return !pod.command.empty(); });
+      const SystemClock clock;
+      host::Plane plane(*mounts, *config, *settings, clock, *ledger);
+      loop(plane, flags, *mounts, settings->sample_interval, *workloads, only_commands);
+    } else {
+      exit_code = fail(workloads.error());
+    }
+  }
+  const host::Restored restored = ledger->restore(*mounts);
+  fmt::print(stderr, "mbcas: {}\n", restoreText(restored));
+  return restored.failures.empty() ? exit_code : kFailed;
+}
+
+}  // namespace
+
+std::string restoreText(const host::Restored& restored) {
+  std::string text = fmt::format("{} limits put back", restored.limits);
+  if (restored.gone > 0) text += fmt::format(", {} cgroups had ended", restored.gone);
+  for (const std::string& failure : restored.failures) text += "\n  not put back: " + failure;
+  return text;
+}
+
+int restoreHost(const std::string& root, const std::string& state) {
+  const Result<kernel::Mounts> mounts = kernel::detectMounts(root);
+  if (!mounts) {
+    fmt::print(stderr, "mbcas: {}\n", mounts.error().message());
+    return kFailed;
+  }
+  Result<host::Ledger> ledger = host::Ledger::open(state);
+  if (!ledger) {
+    fmt::print(stderr, "mbcas: {}\n", ledger.error().message());
+    return kFailed;
+  }
+  const host::Restored restored = ledger->restore(*mounts);
+  fmt::print("{}\n", restoreText(restored));
+  return restored.failures.empty() ? kDone : kFailed;
+}
+
+void addRun(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("run", "Run the market on this machine's own cgroups");
+  const auto flags = std::make_shared<RunFlags>();
+  command->add_option("FILE", flags->file, "What to manage, as YAML")->required();
+  command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted")
+      ->capture_default_str();
+  command->add_option("--state", flags->state, "File that remembers the original limits")
+      ->capture_default_str();
+  command->add_option("--seconds", flags->seconds, "End by itself after so long; 0: when told to")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--dry-run", flags->dry_run, "Decide and show, change nothing");
+  command->add_flag("--plain", flags->plain, "A line per change instead of the live screen");
+  command->add_option("-o,--output", flags->output, "text or json (a line per change)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Every limit is put back at the end (q, Ctrl-C, SIGTERM); after a crash by\n"
+      "`mbcas restore --host`. docs/host.md describes the file.\n\n"
+      "Example:\n"
+      "  cat > pods.yaml <<EOF\n"
+      "  pods:\n"
+      "    - {name: web, cgroup: /system.slice/nginx.service, limit: 500m}\n"
+      "    - {name: batch, command: [gzip, -9, big.tar], limit: 1}\n"
+      "  EOF\n"
+      "  mbcas run pods.yaml");
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace mbcas::cli
