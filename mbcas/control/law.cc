@@ -52,6 +52,25 @@ Millicores coarse(Millicores wanted, Millicores last) {
   return step;
 }
 
+// The exact answer, before the market gives the last millicores to some of those that are equal: a
+// millicore more would take one of them past the hysteresis and not the others.
+Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
+                   const market::Award& award) {
+  switch (award.basis) {
+    case market::Basis::kBid:
+      if (award.bound != market::Bound::kNone || !clearing.price) return award.cpu;
+      return pod.min + Millicores(std::llround(pod.bid / *clearing.price));
+    case market::Basis::kFloors:
+      return pod.guarantee + scaled(pod.min - pod.guarantee, clearing.overload_share);
+    case market::Basis::kGuarantees:
+      return scaled(pod.guarantee, clearing.overload_share);
+    case market::Basis::kWeight:
+    case market::Basis::kEqual:
+      break;
+  }
+  return award.cpu;
+}
+
 // Whether the desired limit is to become the answer now.
 class Publishing {
  public:
@@ -197,7 +216,7 @@ void NodeLaw::clear(const NodeInput& input) {
   double weights = 0;
   double logs = 0;
   for (std::size_t i = 0; i < views_.size(); ++i) {
-    awards_[i] = clearing_.pods[i].cpu;
+    awards_[i] = awardOf(problem_.pods[i], clearing_, clearing_.pods[i]);
     const auto use = static_cast<double>(views_[i].use.count());
     if (use == 0) continue;
     const double share = std::min(static_cast<double>(awards_[i].count()) / use, 1.0);
@@ -242,13 +261,14 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     const bool limits_cleared =
         cleared && (settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure);
     if (limits_cleared && (settings_.strict_capacity || award < view.needed)) {
-      answer = clearedAnswer(view, award);
+      answer = clearedAnswer(view, award, settings_);
     } else if (cleared && !limits_cleared && award < scaled(view.use, kAsGoodAsAll)) {
-      answer = constrainedAnswer(view, award, settings_);
+      answer = constrainedAnswer(view, award);
     } else {
       answer = freeAnswer(view, settings_);
     }
-    if (pod.mode == Mode::kRaiseOnly) {
+    const bool never_less = settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity;
+    if (pod.mode == Mode::kRaiseOnly || never_less) {
       answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
     }
   }
