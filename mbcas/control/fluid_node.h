@@ -24,7 +24,7 @@ struct FluidPod {
   Millicores burst{0};   // the limit below which its bursts are cut off; 0: it runs evenly
   bool backlog = false;  // work not done waits, and all threads wait with it
   std::uint64_t threads = 4;
-  Pod pod{};
+  Pod pod{};  // as it is added; from then on see FluidNode::pod()
 };
 
 class FluidNode {
@@ -36,7 +36,10 @@ class FluidNode {
     if (settings.bid_rule == BidRule::kPressure) estimation_.kind = demand::Kind::kClassic;
   }
 
-  void add(FluidPod pod) { pods_.push_back({std::move(pod), demand::makeEstimator(estimation_)}); }
+  void add(FluidPod pod) {
+    input_.pods.push_back(std::move(pod.pod));
+    pods_.push_back({std::move(pod), demand::makeEstimator(estimation_)});
+  }
 
   // One second of work, then one decision. What it lets move is in force in the next second, or
   // after the delay.
@@ -44,12 +47,9 @@ class FluidNode {
     ++second_;
     input_.now += std::chrono::seconds(1);
     applyDue();
-    input_.pods.clear();
     run();
-    for (Running& running : pods_) {
-      input_.pods.push_back(running.spec.pod);
-      running.sample(input_.now);
-      input_.pods.back().containers[0].need = running.need;
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      main(i).need = pods_[i].sample(input_.now, main(i).limit);
     }
     const NodeDecision& decision = law_.decide(input_);
     for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -60,11 +60,11 @@ class FluidNode {
     return decision;
   }
 
-  Pod& pod(std::size_t i) { return pods_[i].spec.pod; }
+  Pod& pod(std::size_t i) { return input_.pods[i]; }
   FluidPod& spec(std::size_t i) { return pods_[i].spec; }
   Millicores used(std::size_t i) const { return pods_[i].usage; }
   Millicores blocked(std::size_t i) const { return pods_[i].blocked; }
-  const demand::Need& need(std::size_t i) const { return pods_[i].need; }
+  const demand::Need& need(std::size_t i) { return main(i).need; }
   std::size_t size() const { return pods_.size(); }
   NodeInput& input() { return input_; }
   NodeLaw& law() { return law_; }
@@ -73,28 +73,30 @@ class FluidNode {
   struct Running {
     FluidPod spec;
     std::unique_ptr<demand::Estimator> estimator;
-    demand::Need need{};
     double waiting = 0;  // backlog, millicore-seconds
+    Millicores offered{};
     Millicores want{};
     Millicores usage{};
     Millicores blocked{};
     std::uint64_t throttled_periods = 0;
 
-    Millicores limit() const { return spec.pod.containers[0].limit; }
+    double weight = 1;
+    Millicores cap{};
 
-    void sample(MonotonicTime now) {
+    demand::Need sample(MonotonicTime now, Millicores limit) {
       demand::Sample sample;
       sample.at = now;
       sample.interval = std::chrono::seconds(1);
       sample.usage = usage;
       sample.blocked = blocked;
-      sample.limit = limit();
+      sample.limit = limit;
       sample.periods = 10;
       sample.throttled_periods = throttled_periods;
       sample.threads = spec.threads;
-      sample.at_limit = usage * 10 >= limit() * 9;
-      need = estimator->update(sample);
+      sample.at_limit = usage * 10 >= limit * 9;
+      demand::Need need = estimator->update(sample);
       need.good_until = now + std::chrono::seconds(3);
+      return need;
     }
   };
   struct Due {
@@ -103,9 +105,11 @@ class FluidNode {
     Millicores limit;
   };
 
+  Container& main(std::size_t i) { return input_.pods[i].containers[0]; }
+
   void applyDue() {
     while (!due_.empty() && due_.front().at < input_.now) {
-      pods_[due_.front().pod].spec.pod.containers[0].limit = due_.front().limit;
+      main(due_.front().pod).limit = due_.front().limit;
       due_.pop_front();
     }
   }
@@ -113,42 +117,43 @@ class FluidNode {
   void run() {
     // Water-filling by weight: who is satiated leaves its share to the others.
     std::vector<Running*> hungry;
-    for (Running& running : pods_) {
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      Running& running = pods_[i];
       const auto most = Millicores(
           static_cast<std::int64_t>(std::min<std::uint64_t>(cpus_, running.spec.threads) * 1000));
-      running.want = std::min(
-          running.spec.wants(second_) + Millicores(static_cast<std::int64_t>(running.waiting)),
-          most);
+      running.offered = running.spec.wants(second_);
+      running.want =
+          std::min(running.offered + Millicores(static_cast<std::int64_t>(running.waiting)), most);
+      running.weight = input_.pods[i].weight;
+      running.cap = std::min(running.want, main(i).limit);
       running.usage = Millicores(0);
       hungry.push_back(&running);
     }
     auto left = static_cast<double>(input_.capacity.count() - input_.unmanaged_use.count());
     while (!hungry.empty()) {
       double weights = 0;
-      for (const Running* running : hungry) weights += running->spec.pod.weight;
+      for (const Running* running : hungry) weights += running->weight;
       const double level = left / weights;
       const auto satiated =
           std::partition(hungry.begin(), hungry.end(), [&](const Running* running) {
-            const Millicores cap = std::min(running->want, running->limit());
-            return static_cast<double>(cap.count()) > level * running->spec.pod.weight;
+            return static_cast<double>(running->cap.count()) > level * running->weight;
           });
       if (satiated == hungry.end()) {
         for (Running* running : hungry) {
-          running->usage = Millicores(static_cast<std::int64_t>(level * running->spec.pod.weight));
+          running->usage = Millicores(static_cast<std::int64_t>(level * running->weight));
         }
         break;
       }
       for (auto it = satiated; it != hungry.end(); ++it) {
-        (*it)->usage = std::min((*it)->want, (*it)->limit());
+        (*it)->usage = (*it)->cap;
         left -= static_cast<double>((*it)->usage.count());
       }
       hungry.erase(satiated, hungry.end());
     }
-    for (Running& running : pods_) throttle(running);
+    for (std::size_t i = 0; i < pods_.size(); ++i) throttle(pods_[i], main(i).limit);
   }
 
-  void throttle(Running& running) {
-    const Millicores limit = running.limit();
+  static void throttle(Running& running, Millicores limit) {
     const Millicores missing = running.want - running.usage;
     const bool binds = running.usage * 100 >= limit * 99 && missing > Millicores(0);
     running.blocked = Millicores(0);
@@ -167,9 +172,8 @@ class FluidNode {
     }
     if (running.spec.backlog) {
       // Up to two seconds of a core wait; what comes then is refused.
-      const auto wanted = static_cast<double>(running.spec.wants(second_).count());
-      running.waiting = std::clamp(
-          running.waiting + wanted - static_cast<double>(running.usage.count()), 0.0, 2'000.0);
+      const auto missed = static_cast<double>((running.offered - running.usage).count());
+      running.waiting = std::clamp(running.waiting + missed, 0.0, 2'000.0);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "mbcas/control/answer.h"
@@ -148,15 +149,19 @@ NodeLaw& NodeLaw::operator=(NodeLaw&&) noexcept = default;
 const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
   for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
-  std::erase_if(state_.pods, [&](const auto& entry) {
-    return std::ranges::none_of(input.pods, [&](const Pod& pod) { return pod.id == entry.first; });
-  });
   measure(input);
   clear(input);
   decision_.pods.resize(input.pods.size());
   for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
   guardTogether(input);
+  if (state_.pods.size() > input.pods.size()) forgetOthers(input);
   return decision_;
+}
+
+void NodeLaw::forgetOthers(const NodeInput& input) {
+  std::set<std::string_view> present;
+  for (const Pod& pod : input.pods) present.insert(pod.id);
+  std::erase_if(state_.pods, [&](const auto& entry) { return !present.contains(entry.first); });
 }
 
 void NodeLaw::measure(const NodeInput& input) {

@@ -102,7 +102,9 @@ class Judge {
       }
       checkDeclared(pod, verdict, decision.scarce);
       checkPace(pod, verdict, past, now);
-      ASSERT_LE(sentence(verdict.reason).size(), 256u);
+      if (verdict.publish) {
+        ASSERT_LE(sentence(verdict.reason).size(), 256u);
+      }
       Millicores split;
       for (const Millicores part : verdict.move_containers) split += part;
       ASSERT_EQ(split, verdict.move.limit);
@@ -230,7 +232,7 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
 }
 
 TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
-  const std::uint64_t nodes = soak() ? 10'000 : 600;
+  const std::uint64_t nodes = soak() ? 10'000 : 300;
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     for (const auto delay : {0, 2}) {
       FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive), seconds(delay));
@@ -257,7 +259,7 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
 }
 
 TEST(FixedPoint, UseStaysWithinCapacityAndNothingIsWasted) {
-  const std::uint64_t nodes = soak() ? 10'000 : 600;
+  const std::uint64_t nodes = soak() ? 10'000 : 300;
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
     for (std::size_t i = 0; i < node.size(); ++i) node.pod(i).ceiling.reset();
