@@ -25,6 +25,7 @@ inline constexpr const char* kDemoState = "/run/mbcas/demo";
 void addDemo(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
 void addRun(CLI::App& app, int& exit_code);
+void addSimulate(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.

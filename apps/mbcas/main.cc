@@ -13,8 +13,10 @@ int main(int argc, char** argv) {
   app.add_subcommand("version", "Print the version")->callback([] {
     std::puts("mbcas " MBCAS_VERSION);
   });
+  addDemo(app, exit_code);
   addInspect(app, exit_code);
   addRun(app, exit_code);
+  addSimulate(app, exit_code);
   addSolve(app, exit_code);
 
   try {

@@ -75,6 +75,8 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
     view.throttled |= throttled;
     view.cramped |= throttled && needed > scaled(container.limit, 1 + settings.hysteresis);
     view.needed += needed;
+    view.proven += std::max({bursty ? need.burst : Millicores(0),
+                             scaled(need.used_peak, settings.headroom), container.request});
     view.free += roundUp(
         settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared));
   }
@@ -85,7 +87,7 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
   }
 
   const Millicores node = scaled(input.capacity, 1 - settings.reserve);
-  const Millicores ceiling = pod.ceiling.value_or(std::max(node, view.declared));
+  const Millicores ceiling = pod.ceiling.value_or(std::max(node, roundUp(view.declared)));
   view.ceiling = std::max(roundDown(ceiling), roundUp(view.request));
   const Millicores floor = std::max(pod.floor.value_or(settings.min_cpu), view.request);
   view.floor = std::min(roundUp(floor), view.ceiling);
@@ -95,6 +97,9 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
 
 Answer freeAnswer(const PodView& pod, const Settings& settings) {
   Answer answer{.limit = pod.free, .unbounded = pod.needed};
+  // Threads that waited under a lower limit and wait no longer are no reason to raise it.
+  const Millicores enough = std::max({pod.limit, pod.declared, pod.proven});
+  if (!pod.throttled && pod.free > enough) answer.limit = bounded(pod, enough);
   if (pod.needed > pod.ceiling) {
     answer.basis = Basis::kCeiling;
   } else if (settings.reclaim != Reclaim::kAlways && pod.free <= roundUp(pod.declared)) {
@@ -108,21 +113,19 @@ Answer freeAnswer(const PodView& pod, const Settings& settings) {
   return answer;
 }
 
-Answer constrainedAnswer(const PodView& pod, Millicores award, const Settings& settings) {
+Answer constrainedAnswer(const PodView& pod, Millicores award) {
   Answer answer{.constrained = true, .basis = Basis::kConstrained};
   // What a free pod would have is enough for a constrained one.
   answer.unbounded = std::min(scaled(award, pod.shape), pod.needed);
   answer.limit = std::min(bounded(pod, answer.unbounded), pod.free);
-  if (settings.reclaim == Reclaim::kNever) {
-    answer.limit = std::max(answer.limit, std::min(roundUp(pod.declared), pod.ceiling));
-  }
   return answer;
 }
 
-Answer clearedAnswer(const PodView& pod, Millicores award) {
-  // Rounded down, so that the sum stays within what was cleared.
-  const Millicores limit =
-      std::clamp(roundDown(award), roundUp(pod.request), std::max(pod.ceiling, pod.request));
+Answer clearedAnswer(const PodView& pod, Millicores award, const Settings& settings) {
+  // Rounded down, so that the sum stays within what was cleared. Only where limits must fit may a
+  // pod have less than its floor.
+  const Millicores least = settings.strict_capacity ? roundUp(pod.request) : pod.floor;
+  const Millicores limit = std::clamp(roundDown(award), least, std::max(pod.ceiling, least));
   return {.limit = limit,
           .unbounded = award,
           .constrained = limit < roundDown(pod.free),

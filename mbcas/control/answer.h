@@ -31,6 +31,7 @@ struct PodView {
   Millicores floor;  // request <= floor <= ceiling
   Millicores ceiling;
   Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
+  Millicores proven;  // the part of it that was measured and not guessed from waiting threads
   Millicores free;    // limit it has while nothing constrains it; within its bounds
   double shape = 1;   // limit per use that its bursts ask for
 };
@@ -44,8 +45,8 @@ struct Answer {
 };
 Answer freeAnswer(const PodView& pod, const Settings& settings);
 // `award`: how much CPU the market lets it use.
-Answer constrainedAnswer(const PodView& pod, Millicores award, const Settings& settings);
+Answer constrainedAnswer(const PodView& pod, Millicores award);
 // `award`: the limit itself, as cleared.
-Answer clearedAnswer(const PodView& pod, Millicores award);
+Answer clearedAnswer(const PodView& pod, Millicores award, const Settings& settings);
 
 }  // namespace mbcas::control

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "mbcas/control/answer.h"
@@ -50,6 +51,25 @@ Millicores coarse(Millicores wanted, Millicores last) {
   Millicores step = kLimitStep;
   while (step < wanted) step = roundUp(scaled(step, 1.1));
   return step;
+}
+
+// The exact answer, before the market gives the last millicores to some of those that are equal: a
+// millicore more would take one of them past the hysteresis and not the others.
+Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
+                   const market::Award& award) {
+  switch (award.basis) {
+    case market::Basis::kBid:
+      if (award.bound != market::Bound::kNone || !clearing.price) return award.cpu;
+      return pod.min + Millicores(std::llround(pod.bid / *clearing.price));
+    case market::Basis::kFloors:
+      return pod.guarantee + scaled(pod.min - pod.guarantee, clearing.overload_share);
+    case market::Basis::kGuarantees:
+      return scaled(pod.guarantee, clearing.overload_share);
+    case market::Basis::kWeight:
+    case market::Basis::kEqual:
+      break;
+  }
+  return award.cpu;
 }
 
 // Whether the desired limit is to become the answer now.
@@ -129,15 +149,19 @@ NodeLaw& NodeLaw::operator=(NodeLaw&&) noexcept = default;
 const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
   for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
-  std::erase_if(state_.pods, [&](const auto& entry) {
-    return std::ranges::none_of(input.pods, [&](const Pod& pod) { return pod.id == entry.first; });
-  });
   measure(input);
   clear(input);
   decision_.pods.resize(input.pods.size());
   for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
   guardTogether(input);
+  if (state_.pods.size() > input.pods.size()) forgetOthers(input);
   return decision_;
+}
+
+void NodeLaw::forgetOthers(const NodeInput& input) {
+  std::set<std::string_view> present;
+  for (const Pod& pod : input.pods) present.insert(pod.id);
+  std::erase_if(state_.pods, [&](const auto& entry) { return !present.contains(entry.first); });
 }
 
 void NodeLaw::measure(const NodeInput& input) {
@@ -197,7 +221,7 @@ void NodeLaw::clear(const NodeInput& input) {
   double weights = 0;
   double logs = 0;
   for (std::size_t i = 0; i < views_.size(); ++i) {
-    awards_[i] = clearing_.pods[i].cpu;
+    awards_[i] = awardOf(problem_.pods[i], clearing_, clearing_.pods[i]);
     const auto use = static_cast<double>(views_[i].use.count());
     if (use == 0) continue;
     const double share = std::min(static_cast<double>(awards_[i].count()) / use, 1.0);
@@ -242,13 +266,14 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     const bool limits_cleared =
         cleared && (settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure);
     if (limits_cleared && (settings_.strict_capacity || award < view.needed)) {
-      answer = clearedAnswer(view, award);
+      answer = clearedAnswer(view, award, settings_);
     } else if (cleared && !limits_cleared && award < scaled(view.use, kAsGoodAsAll)) {
-      answer = constrainedAnswer(view, award, settings_);
+      answer = constrainedAnswer(view, award);
     } else {
       answer = freeAnswer(view, settings_);
     }
-    if (pod.mode == Mode::kRaiseOnly) {
+    const bool never_less = settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity;
+    if (pod.mode == Mode::kRaiseOnly || never_less) {
       answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
     }
   }

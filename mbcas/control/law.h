@@ -109,6 +109,7 @@ class NodeLaw {
   void clear(const NodeInput& input);
   void decidePod(const NodeInput& input, std::size_t i);
   void guardTogether(const NodeInput& input);
+  void forgetOthers(const NodeInput& input);
 
   Settings settings_;
   NodeState state_;

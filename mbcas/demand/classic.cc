@@ -18,7 +18,7 @@ Need Classic::update(const Sample& sample) {
   need.at = sample.at;
   need.ready = sample.throttled_periods > 0 || seen_ >= settings_.warmup;
   need.use = window_.median();
-  need.use_peak = window_.highestMean();
+  need.use_peak = need.used_peak = window_.highestMean();
   need.present = sample.usage;
   need.blocked = sample.blocked;
   need.pressure = smoothed_;

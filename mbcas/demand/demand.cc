@@ -40,6 +40,7 @@ void addTo(Need& total, const Need& need) {
   total.ready &= need.ready;
   total.use += need.use;
   total.use_peak += need.use_peak;
+  total.used_peak += need.used_peak;
   total.burst += need.burst;
   total.present += need.present;
   total.blocked += need.blocked;

@@ -45,9 +45,10 @@ struct Need {
 
   Millicores use;       // median over the window (30 s)
   Millicores use_peak;  // highest 5 s mean in it, at least the present demand while the limit binds
-  Millicores burst;     // limit at which the kernel stops throttling it; 0: nothing learned
-  Millicores present;   // usage, and while the limit binds what the waiting threads could use
-  Millicores blocked;   // held back now
+  Millicores used_peak;  // the same of what was really used
+  Millicores burst;      // limit at which the kernel stops throttling it; 0: nothing learned
+  Millicores present;    // usage, and while the limit binds what the waiting threads could use
+  Millicores blocked;    // held back now
   std::optional<double> pressure;  // classic: smoothed throttling ratio over its threshold, 0 to 1
 
   // Where it comes from.

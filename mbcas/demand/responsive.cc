@@ -63,6 +63,7 @@ Need Responsive::update(const Sample& sample) {
   need.ready = throttled || seen_ >= settings_.warmup;
   need.use = window_.median();
   need.use_peak = std::max(window_.highestMean(), binding ? wanted : Millicores(0));
+  need.used_peak = window_.highestUsage();
   need.burst = level_;
   need.present = wanted;
   need.blocked = sample.blocked;

@@ -57,6 +57,16 @@ Millicores Window::median() const {
 }
 
 Millicores Window::highestMean() const {
+  return highestMeanOf([&](std::size_t i) { return values_[i]; });
+}
+
+Millicores Window::highestUsage() const {
+  if (guesses_ == 0) return highestMean();
+  return highestMeanOf([&](std::size_t i) { return guessed(i) ? usages_[i] : values_[i]; });
+}
+
+template <class Value>
+Millicores Window::highestMeanOf(const Value& value) const {
   if (nonzero_ == 0) return Millicores(0);
   constexpr std::int64_t kMeanMicros = kMean.count() / 1000;
   std::int64_t highest = 0;
@@ -64,10 +74,10 @@ Millicores Window::highestMean() const {
   std::int64_t span = 0;
   std::size_t begin = first_;
   for (std::size_t k = 0, end = first_; k < size_; ++k, end = next(end)) {
-    work += std::int64_t{values_[end]} * intervals_[end];
+    work += std::int64_t{value(end)} * intervals_[end];
     span += intervals_[end];
     while (span - intervals_[begin] >= kMeanMicros) {
-      work -= std::int64_t{values_[begin]} * intervals_[begin];
+      work -= std::int64_t{value(begin)} * intervals_[begin];
       span -= intervals_[begin];
       begin = next(begin);
     }

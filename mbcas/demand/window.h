@@ -25,6 +25,7 @@ class Window {
 
   Millicores median() const;
   Millicores highestMean() const;
+  Millicores highestUsage() const;  // the same of what was used, guesses apart
   std::size_t size() const { return size_; }
 
  private:
@@ -32,6 +33,8 @@ class Window {
   static std::size_t next(std::size_t i) { return (i + 1) % kCapacity; }
   bool guessed(std::size_t i) const { return ((guesses_ >> i) & 1) != 0; }
   void dropOldest();
+  template <class Value>
+  Millicores highestMeanOf(const Value& value) const;
 
   // There is one per container and it is cold at every tick: what each tick looks at lies together
   // and is narrow (millicores and microseconds), the rest is touched only where there are guesses.

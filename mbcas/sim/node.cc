@@ -166,6 +166,10 @@ void Node::advanceTo(Nanos time) {
   }
 }
 
+void Node::forgetLatencies() {
+  for (Container& container : containers_) container.workload->forgetLatencies();
+}
+
 void Node::fireTimers() {
   while (!timers_.empty() && timers_.top().at <= now_) {
     const Timer timer = timers_.top();

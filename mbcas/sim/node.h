@@ -72,6 +72,8 @@ class Node {
                 std::optional<Millicores> whole);
 
   void advanceTo(Nanos time);
+  // Of jobs that are done.
+  void forgetLatencies();
   Nanos now() const { return now_; }
 
   unsigned cpus() const { return options_.cpus; }

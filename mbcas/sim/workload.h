@@ -66,6 +66,10 @@ class Workload {
   virtual double offered(Nanos now) const = 0;
 
   const Latencies& latencies() const { return latencies_; }
+  void forgetLatencies() {
+    latencies_ = {};
+    refused_ = 0;
+  }
   std::uint64_t refused() const { return refused_; }  // requests, or periods of backlog dropped
 
  protected:

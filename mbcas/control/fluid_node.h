@@ -1,0 +1,202 @@
+// For tests of the law: a node as a liquid. CPU flows second by second, by weight, to whoever wants
+// it and is let; there are no periods, threads or queues, only what the counters would say of them.
+// Coarse beside the model kernel of mbcas/sim, but a thousand pod-seconds take a millisecond, so
+// that thousands of random nodes can be tried.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mbcas/control/law.h"
+#include "mbcas/demand/estimator.h"
+
+namespace mbcas::control {
+
+struct FluidPod {
+  // What it would use in this second with no limit and no neighbours.
+  std::function<Millicores(int second)> wants = [](int) { return Millicores(0); };
+  Millicores burst{0};   // the limit below which its bursts are cut off; 0: it runs evenly
+  bool backlog = false;  // work not done waits, and all threads wait with it
+  std::uint64_t threads = 4;
+  Pod pod{};  // as it is added; from then on see FluidNode::pod()
+};
+
+class FluidNode {
+ public:
+  FluidNode(unsigned cpus, const Settings& settings, Nanos actuation_delay = Nanos(0))
+      : cpus_(cpus), delay_(actuation_delay), law_(settings) {
+    input_.capacity = Millicores(static_cast<std::int64_t>(cpus) * 1000);
+    estimation_.cpus = cpus;
+    if (settings.bid_rule == BidRule::kPressure) estimation_.kind = demand::Kind::kClassic;
+  }
+
+  void add(FluidPod pod) {
+    input_.pods.push_back(std::move(pod.pod));
+    pods_.push_back({std::move(pod), demand::makeEstimator(estimation_)});
+  }
+
+  // One second of work, then one decision. What it lets move is in force in the next second, or
+  // after the delay.
+  const NodeDecision& second() {
+    ++second_;
+    input_.now += std::chrono::seconds(1);
+    applyDue();
+    run();
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      main(i).need = pods_[i].sample(input_.now, main(i).limit);
+    }
+    const NodeDecision& decision = law_.decide(input_);
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      if (decision.pods[i].moves) {
+        due_.push_back({input_.now + delay_, i, decision.pods[i].move.limit});
+      }
+    }
+    return decision;
+  }
+
+  Pod& pod(std::size_t i) { return input_.pods[i]; }
+  FluidPod& spec(std::size_t i) { return pods_[i].spec; }
+  Millicores used(std::size_t i) const { return pods_[i].usage; }
+  Millicores blocked(std::size_t i) const { return pods_[i].blocked; }
+  const demand::Need& need(std::size_t i) { return main(i).need; }
+  std::size_t size() const { return pods_.size(); }
+  NodeInput& input() { return input_; }
+  NodeLaw& law() { return law_; }
+
+ private:
+  struct Running {
+    FluidPod spec;
+    std::unique_ptr<demand::Estimator> estimator;
+    double waiting = 0;  // backlog, millicore-seconds
+    Millicores offered{};
+    Millicores want{};
+    Millicores usage{};
+    Millicores blocked{};
+    std::uint64_t throttled_periods = 0;
+
+    double weight = 1;
+    Millicores cap{};
+
+    demand::Need sample(MonotonicTime now, Millicores limit) {
+      demand::Sample sample;
+      sample.at = now;
+      sample.interval = std::chrono::seconds(1);
+      sample.usage = usage;
+      sample.blocked = blocked;
+      sample.limit = limit;
+      sample.periods = 10;
+      sample.throttled_periods = throttled_periods;
+      sample.threads = spec.threads;
+      sample.at_limit = usage * 10 >= limit * 9;
+      demand::Need need = estimator->update(sample);
+      need.good_until = now + std::chrono::seconds(3);
+      return need;
+    }
+  };
+  struct Due {
+    MonotonicTime at;
+    std::size_t pod;
+    Millicores limit;
+  };
+
+  Container& main(std::size_t i) { return input_.pods[i].containers[0]; }
+
+  void applyDue() {
+    while (!due_.empty() && due_.front().at < input_.now) {
+      main(due_.front().pod).limit = due_.front().limit;
+      due_.pop_front();
+    }
+  }
+
+  void run() {
+    // Water-filling by weight: who is satiated leaves its share to the others.
+    std::vector<Running*> hungry;
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      Running& running = pods_[i];
+      const auto most = Millicores(
+          static_cast<std::int64_t>(std::min<std::uint64_t>(cpus_, running.spec.threads) * 1000));
+      running.offered = running.spec.wants(second_);
+      running.want =
+          std::min(running.offered + Millicores(static_cast<std::int64_t>(running.waiting)), most);
+      running.weight = input_.pods[i].weight;
+      running.cap = std::min(running.want, main(i).limit);
+      running.usage = Millicores(0);
+      hungry.push_back(&running);
+    }
+    auto left = static_cast<double>(input_.capacity.count() - input_.unmanaged_use.count());
+    while (!hungry.empty()) {
+      double weights = 0;
+      for (const Running* running : hungry) weights += running->weight;
+      const double level = left / weights;
+      const auto satiated =
+          std::partition(hungry.begin(), hungry.end(), [&](const Running* running) {
+            return static_cast<double>(running->cap.count()) > level * running->weight;
+          });
+      if (satiated == hungry.end()) {
+        for (Running* running : hungry) {
+          running->usage = Millicores(static_cast<std::int64_t>(level * running->weight));
+        }
+        break;
+      }
+      for (auto it = satiated; it != hungry.end(); ++it) {
+        (*it)->usage = (*it)->cap;
+        left -= static_cast<double>((*it)->usage.count());
+      }
+      hungry.erase(satiated, hungry.end());
+    }
+    for (std::size_t i = 0; i < pods_.size(); ++i) throttle(pods_[i], main(i).limit);
+  }
+
+  static void throttle(Running& running, Millicores limit) {
+    const Millicores missing = running.want - running.usage;
+    const bool binds = running.usage * 100 >= limit * 99 && missing > Millicores(0);
+    running.blocked = Millicores(0);
+    running.throttled_periods = 0;
+    if (binds) {
+      running.throttled_periods = 10;
+      running.blocked = missing;
+      // With a backlog every thread waits, however little there is to do.
+      if (running.spec.backlog) {
+        running.blocked =
+            Millicores(static_cast<std::int64_t>(running.spec.threads) * 1000) - running.usage;
+      }
+    } else if (running.spec.burst > limit && running.usage > Millicores(0)) {
+      running.throttled_periods = 2;
+      running.blocked = Millicores((running.spec.burst - limit).count() / 5);
+    }
+    if (running.spec.backlog) {
+      // Up to two seconds of a core wait; what comes then is refused.
+      const auto missed = static_cast<double>((running.offered - running.usage).count());
+      running.waiting = std::clamp(running.waiting + missed, 0.0, 2'000.0);
+    }
+  }
+
+  unsigned cpus_;
+  Nanos delay_;
+  int second_ = 0;
+  demand::Settings estimation_{};
+  NodeLaw law_;
+  NodeInput input_{};
+  std::vector<Running> pods_;
+  std::deque<Due> due_;
+};
+
+// A pod of one container: its limit in force is the declared one until somebody moves it.
+inline FluidPod fluidPod(std::string id, Millicores request, Millicores declared,
+                         std::function<Millicores(int)> wants) {
+  FluidPod fluid;
+  fluid.wants = std::move(wants);
+  fluid.pod.id = std::move(id);
+  fluid.pod.weight = static_cast<double>(std::max<std::int64_t>(request.count(), 1));
+  fluid.pod.containers.push_back(
+      {.name = "main", .limit = declared, .declared = declared, .request = request});
+  return fluid;
+}
+
+}  // namespace mbcas::control

@@ -1,0 +1,451 @@
+#include "mbcas/control/law.h"
+
+#include <gtest/gtest.h>
+
+#include "mbcas/control/answer.h"
+#include "mbcas/control/fluid_node.h"
+#include "mbcas/control/split.h"
+
+namespace mbcas::control {
+namespace {
+
+using namespace literals;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+const Settings kResponsive = settingsOf(Profile::kResponsive);
+
+std::function<Millicores(int)> always(Millicores demand) {
+  return [demand](int) { return demand; };
+}
+std::function<Millicores(int)> from(int second, Millicores before, Millicores after) {
+  return [=](int now) { return now < second ? before : after; };
+}
+
+// A node with its settled history, and what changed on the way.
+struct World : FluidNode {
+  using FluidNode::FluidNode;
+  std::vector<int> changes;
+  NodeDecision last;
+
+  void run(int count) {
+    changes.resize(size());
+    for (int i = 0; i < count; ++i) {
+      last = second();
+      for (std::size_t p = 0; p < size(); ++p) changes[p] += last.pods[p].moves ? 1 : 0;
+    }
+  }
+  Millicores limit(std::size_t i) { return pod(i).limit(); }
+};
+
+// Scarcity and capacity.
+
+TEST(Capacity, IsWhatReserveAndOthersLeave) {
+  NodeInput input{.capacity = 4000_m};
+  EXPECT_EQ(nodeCapacity(input, 0_m, kResponsive), 3600_m);
+  EXPECT_EQ(nodeCapacity(input, 600_m, kResponsive), 3000_m);
+  input.pressure_conditions = 2;
+  EXPECT_EQ(nodeCapacity(input, 600_m, kResponsive), 2430_m);
+  input.pods.push_back(fluidPod("a", 2500_m, 3000_m, always(0_m)).pod);
+  EXPECT_EQ(nodeCapacity(input, 600_m, kResponsive), 2500_m) << "requests are promised";
+  input.unmanaged_requests = 900_m;
+  input.pods.clear();
+  input.pressure_conditions = 0;
+  EXPECT_EQ(nodeCapacity(input, 600_m, kResponsive), 3000_m);
+  EXPECT_EQ(nodeCapacity(input, 600_m, settingsOf(Profile::kClassic)), 2700_m);
+}
+
+TEST(Scarcity, IsJudgedByTheMedianWithHysteresis) {
+  World world(2, kResponsive);  // C = 1800m: scarce from 1710m until below 1530m
+  Millicores demand = 1600_m;
+  world.add(fluidPod("a", 100_m, 2000_m, [&](int) { return demand; }));
+  world.run(60);
+  EXPECT_FALSE(world.last.scarce);
+  demand = 1750_m;
+  world.run(10);
+  EXPECT_FALSE(world.last.scarce) << "a few seconds are left to the kernel";
+  world.run(10);
+  EXPECT_TRUE(world.last.scarce);
+  demand = 1600_m;
+  world.run(60);
+  EXPECT_TRUE(world.last.scarce);
+  demand = 1500_m;
+  world.run(60);
+  EXPECT_FALSE(world.last.scarce);
+}
+
+TEST(Scarcity, BurstLevelsAreNotConsumption) {
+  World world(2, kResponsive);
+  for (int i = 0; i < 20; ++i) {
+    FluidPod pod = fluidPod("p" + std::to_string(i), 20_m, 100_m, always(50_m));
+    pod.burst = 500_m;
+    world.add(pod);
+  }
+  world.run(120);
+  EXPECT_FALSE(world.last.scarce) << "they use 1000m, though their limits add up to 10 cores";
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    EXPECT_GE(world.limit(i), 500_m);
+    EXPECT_EQ(world.blocked(i), 0_m);
+  }
+}
+
+// Free pods.
+
+TEST(Free, AThrottledPodIsRaisedWithinASecond) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, from(30, 50_m, 900_m)));
+  world.run(29);
+  EXPECT_EQ(world.limit(0), 200_m);
+  world.run(1);  // the first second of load shows the throttling
+  EXPECT_TRUE(world.last.pods[0].urgent);
+  EXPECT_GE(world.last.pods[0].move.limit, 1100_m);
+  world.run(1);
+  EXPECT_EQ(world.blocked(0), 0_m);
+  world.run(120);
+  EXPECT_LE(world.changes[0], 1) << "one raise, and calm";
+}
+
+TEST(Free, ARaiseIsAtMostEightfoldAStep) {
+  World world(8, kResponsive);
+  world.add(fluidPod("web", 50_m, 100_m, from(10, 20_m, 4000_m)));
+  world.run(10);
+  EXPECT_EQ(world.last.pods[0].move.limit, 800_m);
+  EXPECT_EQ(world.last.pods[0].move.held_by, Hold::kStep);
+  world.run(6);
+  EXPECT_EQ(world.blocked(0), 0_m);
+}
+
+TEST(Free, AfterAFallOfLoadTheDeclaredLimitReturnsWithinFiveMinutes) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, [](int s) { return s < 60 ? 1500_m : 20_m; }));
+  world.run(60);
+  EXPECT_GE(world.limit(0), 1650_m);
+  world.run(300);
+  EXPECT_LE(world.limit(0), 220_m);
+}
+
+TEST(Free, NeverBelowTheDeclaredLimitUnlessToldTo) {
+  World scarce(4, kResponsive);
+  scarce.add(fluidPod("idle", 100_m, 1000_m, always(10_m)));
+  scarce.run(600);
+  EXPECT_EQ(scarce.limit(0), 1000_m);
+
+  Settings trimming = kResponsive;
+  trimming.reclaim = Reclaim::kAlways;
+  World always_reclaim(4, trimming);
+  always_reclaim.add(fluidPod("idle", 100_m, 1000_m, always(10_m)));
+  always_reclaim.run(600);
+  EXPECT_EQ(always_reclaim.limit(0), 100_m) << "its floor";
+}
+
+TEST(Free, TheCeilingHolds) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, always(2000_m)));
+  world.pod(0).ceiling = 500_m;
+  world.run(60);
+  EXPECT_EQ(world.limit(0), 500_m);
+  EXPECT_EQ(world.last.pods[0].reason.basis, Basis::kCeiling);
+  EXPECT_GE(world.last.pods[0].wanted, 2500_m) << "so that a quota can see who wants more";
+}
+
+TEST(Free, AFloorAboveTheCeilingYieldsButNotBelowTheRequest) {
+  NodeInput input{.capacity = 4000_m};
+  Pod pod = fluidPod("a", 305_m, 400_m, always(0_m)).pod;
+  pod.floor = 800_m;
+  pod.ceiling = 600_m;
+  EXPECT_EQ(viewOf(pod, input, kResponsive).floor, 600_m);
+  pod.ceiling = 200_m;
+  EXPECT_EQ(viewOf(pod, input, kResponsive).floor, 310_m);
+  EXPECT_EQ(viewOf(pod, input, kResponsive).ceiling, 310_m);
+}
+
+// Constrained pods.
+
+TEST(Constrained, SaturatingPodsShareByWeight) {
+  World world(2, kResponsive);
+  world.add(fluidPod("gold", 300_m, 2000_m, always(2000_m)));
+  world.add(fluidPod("iron", 100_m, 2000_m, always(2000_m)));
+  world.run(120);
+  EXPECT_TRUE(world.last.scarce);
+  EXPECT_EQ(world.last.mode, market::Mode::kCongested);
+  EXPECT_GT(*world.last.price, 0);
+  EXPECT_TRUE(world.last.pods[0].constrained);
+  EXPECT_TRUE(world.last.pods[1].constrained);
+  // Floors 300m and 100m, the surplus of 1400m by 3 to 1.
+  EXPECT_NEAR(static_cast<double>(world.limit(0).count()), 1350, 20);
+  EXPECT_NEAR(static_cast<double>(world.limit(1).count()), 450, 20);
+  EXPECT_LT(world.last.welfare, 1);
+  const std::vector<int> settled = world.changes;
+  world.run(300);
+  EXPECT_EQ(world.changes, settled) << "steady";
+}
+
+TEST(Constrained, WhoUsesLittleIsLeftFree) {
+  World world(2, kResponsive);
+  world.add(fluidPod("small", 100_m, 500_m, always(90_m)));
+  world.add(fluidPod("hog", 100_m, 2000_m, always(2000_m)));
+  world.run(120);
+  EXPECT_FALSE(world.last.pods[0].constrained);
+  EXPECT_EQ(world.limit(0), 500_m);
+  EXPECT_TRUE(world.last.pods[1].constrained);
+  EXPECT_NEAR(static_cast<double>(world.limit(1).count()), 1710, 20);
+}
+
+TEST(Constrained, KeepsTheShapeOfItsBursts) {
+  PodView view;
+  view.use = 400_m;
+  view.shape = 2.5;
+  view.floor = 100_m;
+  view.ceiling = 2000_m;
+  view.needed = 1000_m;
+  view.free = 1000_m;
+  EXPECT_EQ(constrainedAnswer(view, 396_m).limit, 990_m) << "1 % short: nothing jumps";
+  EXPECT_EQ(constrainedAnswer(view, 200_m).limit, 500_m);
+  EXPECT_EQ(constrainedAnswer(view, 10_m).limit, 100_m) << "its floor";
+}
+
+TEST(Constrained, IsGivenBackAtOnceWhenScarcityEnds) {
+  World world(2, kResponsive);
+  world.add(fluidPod("a", 100_m, 1500_m, from(100, 2000_m, 300_m)));
+  world.add(fluidPod("b", 100_m, 1500_m, from(100, 2000_m, 300_m)));
+  world.run(99);
+  EXPECT_LT(world.limit(0), 1000_m);
+  world.run(30);
+  EXPECT_FALSE(world.last.scarce);
+  EXPECT_GE(world.limit(0), 1500_m);
+  EXPECT_GE(world.limit(1), 1500_m);
+  world.run(300);
+  EXPECT_EQ(world.limit(0), 1500_m) << "what its waiting threads could have used is forgotten";
+}
+
+TEST(Constrained, NeverWithReclaimNever) {
+  Settings settings = kResponsive;
+  settings.reclaim = Reclaim::kNever;
+  World world(2, settings);
+  world.add(fluidPod("a", 100_m, 1500_m, always(2000_m)));
+  world.add(fluidPod("b", 100_m, 1500_m, always(2000_m)));
+  world.run(120);
+  EXPECT_EQ(world.limit(0), 1500_m);
+}
+
+TEST(Strict, LimitsThemselvesStayWithinCapacity) {
+  Settings settings = kResponsive;
+  settings.strict_capacity = true;
+  World world(2, settings);
+  for (int i = 0; i < 5; ++i) {
+    world.add(fluidPod("p" + std::to_string(i), 100_m, 1000_m, always(Millicores(100 * i))));
+  }
+  world.run(300);
+  Millicores sum;
+  for (std::size_t i = 0; i < world.size(); ++i) sum += world.limit(i);
+  EXPECT_LE(sum, 1800_m);
+  EXPECT_GE(sum, 1750_m);
+}
+
+TEST(Classic, MovesSlowlyBothWaysAndStaysWithinCapacity) {
+  World world(2, settingsOf(Profile::kClassic));
+  world.add(fluidPod("web", 100_m, 200_m, always(900_m)));
+  world.add(fluidPod("idle", 100_m, 1000_m, always(10_m)));
+  world.run(29);
+  EXPECT_LE(world.limit(0), 300_m);
+  world.run(600);
+  EXPECT_GE(world.limit(0), 900_m);
+  EXPECT_LE(world.limit(0) + world.limit(1), 1800_m);
+}
+
+// Caution.
+
+TEST(Caution, NoDataNoDecision) {
+  NodeLaw law(kResponsive);
+  NodeInput input{.now = MonotonicTime(seconds(100)), .capacity = 4000_m};
+  Pod pod = fluidPod("a", 100_m, 500_m, always(0_m)).pod;
+  pod.containers[0].need.samples = 30;
+  pod.containers[0].need.ready = true;
+  pod.containers[0].need.use_peak = pod.containers[0].need.use = 3000_m;
+  pod.containers[0].need.blocked = 500_m;
+  pod.containers[0].need.good_until = MonotonicTime(seconds(99));
+  input.pods.push_back(pod);
+  const NodeDecision& decision = law.decide(input);
+  EXPECT_EQ(decision.pods[0].desired, 500_m);
+  EXPECT_FALSE(decision.pods[0].moves);
+  EXPECT_EQ(decision.pods[0].reason.basis, Basis::kNoData);
+  EXPECT_EQ(decision.pods[0].move.held_by, Hold::kNoData);
+  input.pods[0].containers[0].need.good_until = MonotonicTime(seconds(101));
+  EXPECT_TRUE(law.decide(input).pods[0].moves);
+}
+
+TEST(Caution, ANewPodIsNotJudgedUnlessThrottled) {
+  Settings trimming = kResponsive;
+  trimming.reclaim = Reclaim::kAlways;
+  trimming.lower_lasts = Nanos(0);
+  World world(4, trimming);
+  world.add(fluidPod("a", 100_m, 1000_m, always(10_m)));
+  world.run(4);
+  EXPECT_EQ(world.changes[0], 0);
+  EXPECT_EQ(world.last.pods[0].reason.basis, Basis::kWarmup);
+  world.run(1);
+  EXPECT_EQ(world.changes[0], 1);
+}
+
+TEST(Caution, ANewPodStartsWhereItsSiblingsAre) {
+  World world(4, kResponsive);
+  world.add(fluidPod("a", 100_m, 200_m, always(150_m)));
+  world.pod(0).start = 750_m;
+  world.run(2);
+  EXPECT_EQ(world.limit(0), 750_m);
+  EXPECT_EQ(world.last.pods[0].reason.basis, Basis::kStart);
+}
+
+TEST(Caution, AnUnreadyPodIsNotLoweredForTenMinutes) {
+  World world(2, kResponsive);
+  world.add(fluidPod("never-ready", 100_m, 2000_m, always(2000_m)));
+  world.add(fluidPod("good", 100_m, 2000_m, always(2000_m)));
+  world.pod(0).ready = false;
+  world.run(590);
+  EXPECT_EQ(world.limit(0), 2000_m);
+  EXPECT_EQ(world.last.pods[0].move.held_by, Hold::kNotReady);
+  world.run(30);
+  EXPECT_LE(world.limit(0), 920_m);
+}
+
+TEST(Caution, ReadyForAMomentIsNoNewExcuse) {
+  World world(2, kResponsive);
+  world.add(fluidPod("flapping", 100_m, 2000_m, always(2000_m)));
+  world.add(fluidPod("good", 100_m, 2000_m, always(2000_m)));
+  for (int minute = 0; minute < 15; ++minute) {
+    world.pod(0).ready = false;
+    world.run(59);
+    world.pod(0).ready = true;
+    world.run(1);
+  }
+  world.pod(0).ready = false;
+  world.run(60);
+  EXPECT_LE(world.limit(0), 920_m);
+}
+
+TEST(Caution, RecommendChangesNothing) {
+  World world(4, kResponsive);
+  world.add(fluidPod("a", 100_m, 200_m, always(900_m)));
+  world.pod(0).mode = Mode::kRecommend;
+  world.run(60);
+  EXPECT_EQ(world.limit(0), 200_m);
+  EXPECT_GE(world.last.pods[0].desired, 900_m);
+  EXPECT_EQ(world.last.pods[0].move.held_by, Hold::kRecommend);
+}
+
+TEST(Caution, RaiseOnlyNeverGoesBelowTheDeclaredLimit) {
+  World world(2, kResponsive);
+  world.add(fluidPod("a", 100_m, 1200_m, always(2000_m)));
+  world.add(fluidPod("b", 100_m, 1200_m, always(2000_m)));
+  world.pod(0).mode = Mode::kRaiseOnly;
+  world.run(120);
+  EXPECT_GE(world.limit(0), 1200_m);
+  EXPECT_LE(world.limit(1), 950_m);
+}
+
+TEST(Caution, AnotherWritersLimitIsTheNewDeclaredOne) {
+  World world(4, kResponsive);
+  world.add(fluidPod("a", 100_m, 1000_m, always(100_m)));
+  world.run(60);
+  world.pod(0).containers[0].declared = world.pod(0).containers[0].limit = 400_m;
+  world.run(60);
+  EXPECT_EQ(world.limit(0), 400_m);
+  EXPECT_EQ(world.changes[0], 0);
+}
+
+TEST(Caution, ANodesRaisesAreRationedAlike) {
+  World world(2, kResponsive);
+  for (int i = 0; i < 20; ++i) {
+    world.add(fluidPod("p" + std::to_string(i), 10_m, 100_m, always(2000_m)));
+  }
+  world.run(1);
+  Millicores raised;
+  for (const PodDecision& pod : world.last.pods) {
+    EXPECT_EQ(pod.move.held_by, Hold::kRaiseRate);
+    EXPECT_EQ(pod.move.limit, world.last.pods[0].move.limit);
+    raised += pod.move.limit - pod.limit;
+  }
+  EXPECT_LE(raised, 4000_m + Millicores(20 * 10));
+}
+
+// What is told.
+
+TEST(Decision, IsPublishedOnceAndThenOnlyOnChange) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, always(50_m)));
+  world.run(1);
+  EXPECT_TRUE(world.last.pods[0].publish);
+  int published = 0;
+  for (int i = 0; i < 300; ++i) {
+    world.run(1);
+    published += world.last.pods[0].publish ? 1 : 0;
+  }
+  EXPECT_LE(published, 1);
+}
+
+TEST(Decision, SentencesAreShortAndSayTheNumbers) {
+  Reason reason;
+  for (int basis = 0; basis <= static_cast<int>(Basis::kCleared); ++basis) {
+    reason.basis = static_cast<Basis>(basis);
+    EXPECT_LE(sentence(reason).size(), 256u);
+    EXPECT_FALSE(name(reason.basis).empty());
+  }
+  reason = {.basis = Basis::kConstrained,
+            .use = 2000_m,
+            .award = 450_m,
+            .capacity = 1800_m,
+            .price = 0.25,
+            .weight = 100};
+  EXPECT_EQ(sentence(reason),
+            "CPU is scarce: of the 2000m it could use, weight 100 gets it 450m of 1800m at price "
+            "0.25");
+}
+
+TEST(Decision, StateCanBeSavedAndRestored) {
+  const auto make = [](World& world) {
+    world.add(fluidPod("a", 300_m, 2000_m, always(2000_m)));
+    world.add(fluidPod("b", 100_m, 2000_m, from(100, 50_m, 2000_m)));
+  };
+  World whole(2, kResponsive);
+  World broken(2, kResponsive);
+  make(whole);
+  make(broken);
+  whole.run(90);
+  broken.run(90);
+  broken.law() = NodeLaw(kResponsive, broken.law().state());
+  for (int i = 0; i < 120; ++i) {
+    whole.run(1);
+    broken.run(1);
+    ASSERT_EQ(whole.last, broken.last) << "second " << i;
+  }
+}
+
+// Containers.
+
+Pod twoContainers() {
+  Pod pod = fluidPod("a", 100_m, 400_m, always(0_m)).pod;
+  pod.containers.push_back({.name = "sidecar", .limit = 100_m, .declared = 100_m, .request = 50_m});
+  return pod;
+}
+
+TEST(Split, GivesRequestsThenNeedsThenByDeclaredLimits) {
+  Pod pod = twoContainers();
+  EXPECT_EQ(splitLimit(pod, 150_m, kResponsive), (std::vector{100_m, 50_m}));
+  EXPECT_EQ(splitLimit(pod, 500_m, kResponsive), (std::vector{400_m, 100_m}));
+  pod.containers[1].need.burst = 350_m;
+  EXPECT_EQ(splitLimit(pod, 300_m, kResponsive), (std::vector{100_m, 200_m}));
+  EXPECT_EQ(splitLimit(pod, 450_m, kResponsive), (std::vector{100_m, 350_m}));
+  EXPECT_EQ(splitLimit(pod, 550_m, kResponsive), (std::vector{200_m, 350_m}));
+  EXPECT_EQ(splitLimit(pod, 75_m, kResponsive), (std::vector{50_m, 30_m}));
+}
+
+TEST(Split, AStepOnTheWayMovesEachContainerItsPart) {
+  const Pod pod = twoContainers();
+  const std::vector target{800_m, 100_m};
+  EXPECT_EQ(splitOnTheWay(pod, target, 500_m), (std::vector{400_m, 100_m}));
+  EXPECT_EQ(splitOnTheWay(pod, target, 700_m), (std::vector{600_m, 100_m}));
+  EXPECT_EQ(splitOnTheWay(pod, target, 900_m), target);
+}
+
+}  // namespace
+}  // namespace mbcas::control

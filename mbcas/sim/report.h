@@ -1,0 +1,72 @@
+// What came of a simulation: plain numbers, and the same as JSON and CSV.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/units.h"
+#include "mbcas/sim/latencies.h"
+
+namespace mbcas::sim {
+
+// Measured from the end of the settling time on, unless it says otherwise. Rates are in cores, so
+// throttling of 1 is 1000 ms of thread time a second.
+struct PodReport {
+  std::string name{};
+  bool managed = true;
+  double offered = 0;  // what it wanted to use, bounded by its threads and the node's CPUs
+  double used = 0;
+  double throttled = 0;
+  double relief = 0;       // seconds, from the start on: the longest time in which it was throttled
+                           // (20 ms/s or more) although there was enough CPU for it
+  double first_limit = 0;  // cores; 0: none
+  double last_limit = 0;
+  double lowest_limit = 0;
+  double highest_limit = 0;
+  double changes = 0;           // of its limits, in 5 minutes
+  std::optional<double> p50{};  // milliseconds, of requests and periods of work
+  std::optional<double> p99{};
+  std::uint64_t jobs = 0;
+  std::uint64_t refused = 0;
+
+  friend bool operator==(const PodReport&, const PodReport&) = default;
+};
+
+struct Report {
+  std::string scenario{};
+  std::string policy{};
+  std::uint64_t seed = 0;
+  double seconds = 0;  // simulated
+
+  double used = 0;                   // by managed pods
+  double throttled_free = 0;         // mean of a pod for which there was enough CPU
+  double throttled_constrained = 0;  // and of one for which there was not
+  double changes = 0;                // of a pod's limits in 5 minutes, mean
+  double most_changes = 0;           // and the highest
+  double relief = 0;                 // the highest of the pods'
+  // Weighted geometric mean of the shares of their demand that pods got, over that of the best
+  // division of the same capacity for the true demands; mean over windows.
+  double fairness = 1;
+  double scarce = 0;  // share of the windows in which the true demands exceeded the capacity
+  std::optional<double> p50{};  // milliseconds, of all requests of managed pods
+  std::optional<double> p99{};
+  std::vector<PodReport> pods{};
+
+  std::vector<double> window_use{};   // cores used by managed pods in each window of 30 s
+  std::vector<double> window_most{};  // and what they may use together
+
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+// What was used, in each window at most what may be, beside the same without limits: 1 wastes
+// nothing.
+double usedBeside(const Report& report, const Report& unlimited);
+
+std::string toJson(std::span<const Report> reports);
+// A line for each pod under each policy, with a title.
+std::string toCsv(std::span<const Report> reports);
+
+}  // namespace mbcas::sim
