@@ -42,7 +42,7 @@ struct Flags {
   std::string pod;
   std::vector<std::string> containers;
   std::string cpu;
-  Policy policy = Policy::kLimits;
+  std::string policy = "limits";
   std::string dry_run;  // "", "client", "server"
   bool wait = false;
   double timeout = 30;
@@ -67,6 +67,16 @@ Target targetOf(const std::string& words, const std::string& default_namespace) 
   const kube::SplitKey key = kube::splitKey(words);
   return {key.name_space.empty() ? default_namespace : std::string(key.name_space),
           std::string(key.name)};
+}
+
+bool isTarget(const std::string& words) {
+  const std::size_t slash = words.find('/');
+  return !words.empty() && words.back() != '/' && slash != 0 && slash == words.rfind('/');
+}
+
+Policy policyOf(std::string_view name) {
+  if (name == "requests") return Policy::kRequests;
+  return name == "both" ? Policy::kBoth : Policy::kLimits;
 }
 
 class Report {
@@ -173,7 +183,7 @@ int resizePod(kube::Client& client, const Flags& flags, const Target& target, Mi
   const auto pod = client.get<Pod>(target.name_space, target.pod);
   if (!pod) return report.end(resize::interpret(pod.error()));
   Result<std::vector<ContainerCpu>> containers =
-      resize::split(**pod, cpu, flags.policy, flags.containers);
+      resize::split(**pod, cpu, policyOf(flags.policy), flags.containers);
   if (!containers) {
     return report.end(rejected(flags.containers.empty() ? resize::Refusal::kNoLimit
                                                         : resize::Refusal::kNoSuchContainer,
@@ -203,6 +213,10 @@ int resizeCommand(const Flags& flags) {
   const Result<Quantity> cpu = Quantity::parse(flags.cpu);
   if (!cpu || *cpu <= Quantity() || cpu->millicores() > Millicores(10'000'000)) {
     complain(fmt::format("--cpu {}: not an amount of CPU such as 750m or 1.5", flags.cpu));
+    return kUsage;
+  }
+  if (!isTarget(flags.pod)) {
+    complain(fmt::format("{}: not NAMESPACE/POD or POD", flags.pod));
     return kUsage;
   }
   const Result<kube::ClientConfig> config = findCluster(flags.cluster);
