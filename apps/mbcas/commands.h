@@ -26,6 +26,7 @@ void addDemo(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
 void addRun(CLI::App& app, int& exit_code);
 void addSimulate(CLI::App& app, int& exit_code);
+void addResize(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.

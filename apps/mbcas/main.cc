@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   addInspect(app, exit_code);
   addRun(app, exit_code);
   addSimulate(app, exit_code);
+  addResize(app, exit_code);
   addSolve(app, exit_code);
 
   try {
