@@ -114,6 +114,7 @@ class Decider {
     const bool unstarted = pod_.phase != kube::PodPhase::kRunning;
     if (pod_.meta.generation < memory_.generation) {
       // The cache has not caught up with what we wrote.
+      decision_.status.reset();
       decision_.again = std::chrono::seconds(1);
     } else if (pod_.meta.beingDeleted() || pod_.terminal()) {
       settle("the pod has ended");
@@ -138,7 +139,7 @@ class Decider {
   }
 
   void finish() {
-    if (!decision_.status || pod_.meta.generation < memory_.generation) return;
+    if (!decision_.status) return;
     Status& status = *decision_.status;
     const std::optional<Millicores> now = actuated(pod_, policy_);
     if (!now) return;
@@ -216,7 +217,10 @@ class Decider {
         memory_.attempt.reset();
         return false;
     }
-    if (since >= kWorthSaying && !memory_.reverting) {
+    if (since < kWorthSaying) {
+      // One status for a whole decision: its end will write it.
+      decision_.status.reset();
+    } else if (!memory_.reverting) {
       say(Phase::kPending, std::nullopt,
           since >= kSlowKubelet ? "the kubelet has not finished the resize: " + outcome.message
                                 : "the kubelet is resizing the pod");
@@ -290,24 +294,13 @@ class Decider {
   // Whether the limits in the spec are the original ones or what we wrote. If not, somebody else
   // has spoken, and that is respected as what the pod declares from now on.
   bool specIsOurs(const std::vector<OriginalCpu>& original) {
-    if (memory_.foreign) {
-      memory_.foreign = false;
-      decision_.act = Act::kReplaceOriginal;
-      decision_.original = podallocation::currentCpu(pod_);
-      // A container that still is as we left it keeps its original.
-      for (OriginalCpu& cpu : decision_.original) {
-        if (!memory_.ours) continue;
-        for (const OriginalCpu& mine : *memory_.ours) {
-          if (mine.container != cpu.container || mine.limit != cpu.limit) continue;
-          for (const OriginalCpu& before : original) {
-            if (before.container == cpu.container) cpu = before;
-          }
-        }
-      }
-      memory_.ours = podallocation::currentCpu(pod_);
-      return false;
-    }
     const std::vector<OriginalCpu> current = podallocation::currentCpu(pod_);
+    // After a restart: what the status speaks of is ours.
+    if (!memory_.ours && s_.allocation != nullptr &&
+        (s_.allocation->applied == specTotal() || s_.allocation->observed_desired == specTotal())) {
+      memory_.ours = current;
+    }
+    std::vector<OriginalCpu> mine;  // changed by us, among containers that others changed too
     bool ours = true;
     for (const OriginalCpu& cpu : current) {
       const auto same = [&](const std::vector<OriginalCpu>& list) {
@@ -315,15 +308,28 @@ class Decider {
           return other.container == cpu.container && other.limit == cpu.limit;
         });
       };
-      ours = ours && (same(original) || (memory_.ours && same(*memory_.ours)));
+      if (same(original)) continue;
+      const bool written = memory_.ours && same(*memory_.ours);
+      ours = ours && written;
+      if (!written) continue;
+      for (const OriginalCpu& before : original) {
+        if (before.container == cpu.container) mine.push_back(before);
+      }
     }
-    // After a restart: what the status speaks of is ours.
-    if (!ours && !memory_.ours && s_.allocation != nullptr) {
-      ours = s_.allocation->applied == specTotal() || s_.allocation->observed_desired == specTotal();
-      if (ours) memory_.ours = current;
+    if (ours) return true;
+    if (memory_.asked != pod_.meta.generation) {
+      decision_.act = Act::kAskWho;
+      return false;
     }
-    if (!ours) decision_.act = Act::kAskWho;
-    return ours;
+    decision_.purpose = Purpose::kYield;
+    if (s_.dry_run) {
+      settle("dry run: somebody else has changed the limits");
+    } else if (mine.empty()) {
+      decision_.act = Act::kForgetOriginal;
+    } else {
+      send(restoreRequest(pod_, mine), Purpose::kYield);
+    }
+    return false;
   }
 
   void restore(const std::vector<OriginalCpu>& original) {
@@ -515,6 +521,22 @@ bool near(std::optional<Millicores> a, std::optional<Millicores> b) {
 }
 
 }  // namespace
+
+std::string_view name(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kManage:
+      return "manage";
+    case Purpose::kRevert:
+      return "revert";
+    case Purpose::kRestore:
+      return "restore";
+    case Purpose::kGiveBack:
+      return "give-back";
+    case Purpose::kYield:
+      break;
+  }
+  return "yield";
+}
 
 Decision decide(const Situation& situation, PodMemory& memory) {
   return Decider(situation, memory).decide();

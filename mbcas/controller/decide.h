@@ -36,9 +36,9 @@ struct PodMemory {
   bool reverting = false;  // the attempt takes back one that failed
   std::optional<MonotonicTime> last_change;
   std::optional<MonotonicTime> not_ready_since;
-  // The spec as we have written it, or found that it is ours; nothing: unknown.
+  // What we have written into the spec, or found to be ours; nothing: unknown.
   std::optional<std::vector<podallocation::OriginalCpu>> ours;
-  bool foreign = false;  // what the spec says now was written by somebody else
+  std::int64_t asked = 0;  // generation of the pod of which it is known who wrote it
   // Failures: how many in a row, the target that failed, and when to try again.
   int failures = 0;
   Millicores failed_target;
@@ -65,24 +65,29 @@ struct Situation {
 
 enum class Act : std::uint8_t {
   kNothing,
-  kAskWho,           // who wrote the limits that stand in the spec?
-  kKeepOriginal,     // put the original resources onto the pod
-  kReplaceOriginal,  // somebody declared something new
-  kForgetOriginal,   // all is as it was declared
+  kAskWho,          // who wrote the limits that stand in the spec?
+  kKeepOriginal,    // put the original resources onto the pod
+  kForgetOriginal,  // all is as it was declared, or as somebody else has declared it since
   kResize,
 };
 
-enum class Purpose : std::uint8_t { kManage, kRevert, kRestore, kGiveBack };
+enum class Purpose : std::uint8_t {
+  kManage,
+  kRevert,    // the node could not do it
+  kRestore,   // not ours any more
+  kGiveBack,  // the agent is silent
+  kYield,     // somebody else has declared other limits
+};
+std::string_view name(Purpose purpose);
 
 struct Decision {
   Act act = Act::kNothing;
   Purpose purpose = Purpose::kManage;
-  resize::Request request;                                 // kResize
-  std::vector<podallocation::OriginalCpu> original;        // kReplaceOriginal
-  Millicores from;                                         // sums before and after, kResize
+  resize::Request request;  // kResize
+  Millicores from;          // sums before and after
   Millicores to;
-  std::optional<podallocation::Status> status;             // as it should be, if there is an object
-  std::optional<Nanos> again;                              // look again then, whatever happens
+  std::optional<podallocation::Status> status;  // as it should be, if there is an object
+  std::optional<Nanos> again;                   // look again then, whatever happens
 };
 
 // Updates the memory by what it learns from the pod.

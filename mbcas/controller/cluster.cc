@@ -1,0 +1,272 @@
+#include "mbcas/controller/cluster.h"
+
+#include <fmt/format.h>
+
+#include "mbcas/policy/workload.h"
+
+namespace mbcas::controller {
+namespace {
+
+using kube::Informer;
+using kube::objectKey;
+
+constexpr const char* kByNamespace = "namespace";
+constexpr const char* kByNode = "node";
+constexpr const char* kByWorkload = "workload";
+constexpr const char* kByPod = "pod";
+
+std::string workloadKey(const kube::Pod& pod) {
+  const std::optional<policy::Workload> workload = policy::workloadOf(pod);
+  if (!workload) return {};
+  return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
+}
+
+std::vector<std::string> one(std::string value) {
+  std::vector<std::string> values;
+  if (!value.empty()) values.push_back(std::move(value));
+  return values;
+}
+
+template <class T>
+void indexByNamespace(Informer<T>& informer) {
+  informer.addIndex(kByNamespace,
+                    [](const T& object) { return one(object.meta.namespace_.string()); });
+}
+
+}  // namespace
+
+struct Cluster::Informers {
+  template <class T>
+  static kube::WatchOptions watch(const Handlers& handlers, kube::WatchOptions options = {}) {
+    if (handlers.on_error) {
+      options.on_error = [&handlers](const kube::ApiError& error) {
+        handlers.on_error(std::string(T::kind().name), error);
+      };
+    }
+    return options;
+  }
+
+  Informers(kube::Client& client, const std::string& name_space, const Handlers& handlers)
+      : pods(client, watch<kube::Pod>(
+                         handlers, {.annotations = std::vector<std::string>{
+                                        "mbcas.io/", "kubernetes.io/config.mirror"}})),
+        allocations(client, watch<PodAllocation>(handlers)),
+        nodes(client, watch<kube::Node>(handlers, {.annotations = std::vector<std::string>{}})),
+        namespaces(client, watch<kube::Namespace>(
+                               handlers, {.annotations = std::vector<std::string>{"mbcas.io/"}})),
+        ranges(client, watch<kube::LimitRange>(handlers)),
+        quotas(client, watch<kube::ResourceQuota>(handlers)),
+        hpas(client, watch<kube::HorizontalPodAutoscaler>(handlers)),
+        budgets(client, watch<kube::PodDisruptionBudget>(handlers)),
+        leases(client, watch<kube::Lease>(handlers, {.name_space = name_space})),
+        settings(client,
+                 watch<kube::ConfigMap>(
+                     handlers, {.name_space = name_space,
+                                .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
+
+  Informer<kube::Pod> pods;
+  Informer<PodAllocation> allocations;
+  Informer<kube::Node> nodes;
+  Informer<kube::Namespace> namespaces;
+  Informer<kube::LimitRange> ranges;
+  Informer<kube::ResourceQuota> quotas;
+  Informer<kube::HorizontalPodAutoscaler> hpas;
+  Informer<kube::PodDisruptionBudget> budgets;
+  Informer<kube::Lease> leases;
+  Informer<kube::ConfigMap> settings;
+  mutable std::mutex mutex;
+  std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas;  // guarded by mutex
+};
+
+Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers handlers)
+    : client_(client),
+      name_space_(name_space),
+      handlers_(std::move(handlers)),
+      informers_(std::make_unique<Informers>(client, name_space, handlers_)) {
+  Informers& in = *informers_;
+  indexByNamespace(in.pods);
+  in.pods.addIndex(kByNode, [](const kube::Pod& pod) { return one(pod.node.string()); });
+  in.pods.addIndex(kByWorkload, [](const kube::Pod& pod) { return one(workloadKey(pod)); });
+  in.allocations.addIndex(kByPod, [](const PodAllocation& allocation) {
+    return one(objectKey(allocation.meta.namespace_, allocation.pod_name));
+  });
+  indexByNamespace(in.ranges);
+  indexByNamespace(in.quotas);
+  indexByNamespace(in.hpas);
+  indexByNamespace(in.budgets);
+
+  in.pods.onChange([this](const auto& change) { handlers_.pod_changed(change.key()); });
+  in.allocations.onChange([this](const auto& change) {
+    const PodAllocation& allocation = change.latest();
+    handlers_.pod_changed(objectKey(allocation.meta.namespace_, allocation.pod_name));
+  });
+  // A node says that it is alive several times a minute; only what bounds depend on matters.
+  in.nodes.onChange([this](const auto& change) {
+    if (change.before && change.after && change.before->allocatable == change.after->allocatable &&
+        change.before->ready == change.after->ready) {
+      return;
+    }
+    for (const PodPtr& pod : podsOfNode(change.latest().meta.name.string())) {
+      handlers_.pod_changed(objectKey(pod->meta));
+    }
+  });
+  const auto touch = [this](const auto& change) {
+    touchNamespace(change.latest().meta.namespace_.string());
+  };
+  in.namespaces.onChange(
+      [this](const auto& change) { touchNamespace(change.latest().meta.name.string()); });
+  in.ranges.onChange(touch);
+  in.quotas.onChange(touch);
+  in.hpas.onChange(touch);
+  in.budgets.onChange(touch);
+  in.leases.onChange([this](const auto& change) {
+    handlers_.lease_changed(change.latest(), change.after == nullptr);
+  });
+  in.settings.onChange([this](const auto& change) {
+    handlers_.settings_changed(change.after.get());
+    touchAll();
+  });
+}
+
+Cluster::~Cluster() {
+  stop();
+}
+
+void Cluster::start() {
+  Informers& in = *informers_;
+  in.settings.start();
+  in.namespaces.start();
+  in.nodes.start();
+  in.ranges.start();
+  in.quotas.start();
+  in.hpas.start();
+  in.budgets.start();
+  in.leases.start();
+  in.pods.start();
+  in.allocations.start();
+  lookForVpas();
+}
+
+bool Cluster::hasSynced() const {
+  return waitForSync(Nanos(0));
+}
+
+bool Cluster::waitForSync(Nanos timeout) const {
+  const MonotonicTime deadline = client_.clock().monotonic() + timeout;
+  const auto synced = [&](const auto& informer) {
+    return informer.waitForSync(std::max(Nanos(0), deadline - client_.clock().monotonic()));
+  };
+  const Informers& in = *informers_;
+  std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas;
+  {
+    const std::lock_guard lock(in.mutex);
+    vpas = in.vpas;
+  }
+  return synced(in.settings) && synced(in.namespaces) && synced(in.nodes) && synced(in.ranges) &&
+         synced(in.quotas) && synced(in.hpas) && synced(in.budgets) && synced(in.leases) &&
+         synced(in.pods) && synced(in.allocations) && (!vpas || synced(*vpas));
+}
+
+void Cluster::stop() {
+  Informers& in = *informers_;
+  in.allocations.stop();
+  in.pods.stop();
+  in.leases.stop();
+  in.budgets.stop();
+  in.hpas.stop();
+  in.quotas.stop();
+  in.ranges.stop();
+  in.nodes.stop();
+  in.namespaces.stop();
+  in.settings.stop();
+  const std::lock_guard lock(in.mutex);
+  if (in.vpas) in.vpas->stop();
+}
+
+void Cluster::lookForVpas() {
+  Informers& in = *informers_;
+  {
+    const std::lock_guard lock(in.mutex);
+    if (in.vpas) return;
+  }
+  if (!client_.require("autoscaling.k8s.io/v1", "verticalpodautoscalers")) return;
+  auto vpas = std::make_shared<Informer<kube::VerticalPodAutoscaler>>(
+      client_, Informers::watch<kube::VerticalPodAutoscaler>(handlers_));
+  indexByNamespace(*vpas);
+  vpas->onChange([this](const auto& change) {
+    touchNamespace(change.latest().meta.namespace_.string());
+  });
+  vpas->start();
+  const std::lock_guard lock(in.mutex);
+  in.vpas = std::move(vpas);
+}
+
+PodPtr Cluster::pod(const std::string& key) const {
+  const auto [name_space, name] = kube::splitKey(key);
+  return informers_->pods.find(name_space, name);
+}
+
+std::vector<PodPtr> Cluster::podsOfNamespace(const std::string& name_space) const {
+  return informers_->pods.byIndex(kByNamespace, name_space);
+}
+
+std::vector<PodPtr> Cluster::podsOfNode(const std::string& node) const {
+  return informers_->pods.byIndex(kByNode, node);
+}
+
+std::vector<PodPtr> Cluster::siblings(const kube::Pod& pod) const {
+  const std::string key = workloadKey(pod);
+  if (key.empty()) return {};
+  return informers_->pods.byIndex(kByWorkload, key);
+}
+
+std::vector<AllocationPtr> Cluster::allocationsFor(const std::string& pod_key) const {
+  return informers_->allocations.byIndex(kByPod, pod_key);
+}
+
+AllocationPtr Cluster::allocationOf(const kube::Pod& pod) const {
+  AllocationPtr found = informers_->allocations.find(pod.meta.namespace_, pod.meta.uid);
+  if (found && found->pod_name != pod.meta.name) return nullptr;
+  return found;
+}
+
+std::shared_ptr<const kube::Node> Cluster::node(std::string_view name) const {
+  return informers_->nodes.find("", name);
+}
+
+std::vector<std::shared_ptr<const kube::Node>> Cluster::nodes() const {
+  return informers_->nodes.list();
+}
+
+std::shared_ptr<const kube::Lease> Cluster::lease(const std::string& name) const {
+  return informers_->leases.find(name_space_, name);
+}
+
+std::shared_ptr<const kube::ConfigMap> Cluster::settings() const {
+  return informers_->settings.find(name_space_, kSettingsName);
+}
+
+policy::NamespaceObjects Cluster::objects(const std::string& name_space) const {
+  const Informers& in = *informers_;
+  policy::NamespaceObjects objects{.name_space = in.namespaces.find("", name_space),
+                                   .ranges = in.ranges.byIndex(kByNamespace, name_space),
+                                   .quotas = in.quotas.byIndex(kByNamespace, name_space),
+                                   .hpas = in.hpas.byIndex(kByNamespace, name_space),
+                                   .vpas = {},
+                                   .budgets = in.budgets.byIndex(kByNamespace, name_space)};
+  const std::lock_guard lock(in.mutex);
+  if (in.vpas) objects.vpas = in.vpas->byIndex(kByNamespace, name_space);
+  return objects;
+}
+
+void Cluster::touchNamespace(const std::string& name_space) const {
+  for (const PodPtr& pod : podsOfNamespace(name_space)) handlers_.pod_changed(objectKey(pod->meta));
+}
+
+void Cluster::touchAll() const {
+  for (const AllocationPtr& allocation : informers_->allocations.list()) {
+    handlers_.pod_changed(objectKey(allocation->meta.namespace_, allocation->pod_name));
+  }
+}
+
+}  // namespace mbcas::controller

@@ -1,0 +1,70 @@
+// What the controller sees of the cluster: one watch for each kind, and what it means for one pod.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "mbcas/kube/informer.h"
+#include "mbcas/kube/types.h"
+#include "mbcas/podallocation/pod_allocation.h"
+#include "mbcas/policy/bounds.h"
+
+namespace mbcas::controller {
+
+using podallocation::PodAllocation;
+using PodPtr = std::shared_ptr<const kube::Pod>;
+using AllocationPtr = std::shared_ptr<const PodAllocation>;
+
+class Cluster {
+ public:
+  struct Handlers {  // called on the client's loop: they must not wait
+    std::function<void(const std::string& pod_key)> pod_changed;
+    std::function<void(const kube::Lease& lease, bool gone)> lease_changed;
+    std::function<void(const kube::ConfigMap* settings)> settings_changed;  // null: gone
+    std::function<void(const std::string& kind, const kube::ApiError&)> on_error;
+  };
+
+  // `name_space` is where agents' Leases and the settings are.
+  Cluster(kube::Client& client, const std::string& name_space, Handlers handlers);
+  ~Cluster();
+
+  void start();
+  bool waitForSync(Nanos timeout) const;
+  bool hasSynced() const;
+  void stop();
+  // VerticalPodAutoscalers are watched once their definition is there; to be called now and then.
+  void lookForVpas();
+
+  PodPtr pod(const std::string& key) const;
+  std::vector<PodPtr> podsOfNamespace(const std::string& name_space) const;
+  std::vector<PodPtr> podsOfNode(const std::string& node) const;
+  std::vector<PodPtr> siblings(const kube::Pod& pod) const;  // same workload, the pod included
+  // Allocations that name the pod; at most one is named by its UID.
+  std::vector<AllocationPtr> allocationsFor(const std::string& pod_key) const;
+  AllocationPtr allocationOf(const kube::Pod& pod) const;
+  std::shared_ptr<const kube::Node> node(std::string_view name) const;
+  std::vector<std::shared_ptr<const kube::Node>> nodes() const;
+  std::shared_ptr<const kube::Lease> lease(const std::string& name) const;
+  std::shared_ptr<const kube::ConfigMap> settings() const;
+  policy::NamespaceObjects objects(const std::string& name_space) const;
+
+  void touchAll() const;  // every pod that has an allocation
+
+ private:
+  struct Informers;
+  void touchNamespace(const std::string& name_space) const;
+
+  kube::Client& client_;
+  const std::string name_space_;
+  const Handlers handlers_;
+  std::unique_ptr<Informers> informers_;
+};
+
+// Name of the ConfigMap with the settings.
+inline constexpr const char* kSettingsName = "mbcas";
+
+}  // namespace mbcas::controller

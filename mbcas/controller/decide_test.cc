@@ -1,0 +1,474 @@
+#include "mbcas/controller/decide.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "mbcas/controller/restore.h"
+
+namespace mbcas::controller {
+namespace {
+
+using namespace literals;
+using namespace std::chrono_literals;
+using podallocation::Phase;
+using podallocation::PodAllocation;
+
+constexpr const char* kOriginal200 =
+    R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"200m\"}}"},)";
+
+// A pod with one container; its status may lag behind its spec.
+struct World {
+  std::string limit = "200m";         // spec
+  std::string in_force = "200m";      // status
+  std::string annotations{};
+  std::string conditions{};
+  std::string phase = "Running";
+  int generation = 1;
+  int observed = 1;
+  bool ready = true;
+
+  std::string allocation_spec = R"("desiredCPULimit":"200m","nodeName":"n1")";
+  std::string allocation_status = "{}";
+  bool has_allocation = true;
+  std::string mode = "full";
+  std::string namespace_meta{};
+  policy::Settings settings{};
+
+  MonotonicTime now{1h};
+  bool agent_silent = false;
+  bool dry_run = false;
+  std::optional<Millicores> room{};
+
+  Decision decide(PodMemory& memory) {
+    const auto pod = kube::decodeObject<kube::Pod>(fmt::format(
+        R"({{"metadata":{{{}"name":"p","namespace":"shop","uid":"u1","generation":{},
+        "resourceVersion":"{}"}},"spec":{{"nodeName":"n1","containers":[{{"name":"main","resources":{{
+        "requests":{{"cpu":"100m"}},"limits":{{"cpu":"{}"}}}}}}]}},"status":{{"phase":"{}",
+        "qosClass":"Burstable","observedGeneration":{},"conditions":[{}{{"type":"Ready",
+        "status":"{}"}}],"containerStatuses":[{{"name":"main","state":{{"running":{{}}}},
+        "resources":{{"requests":{{"cpu":"100m"}},"limits":{{"cpu":"{}"}}}}}}]}}}})",
+        annotations, generation, 100 + generation, limit, phase, observed, conditions,
+        ready ? "True" : "False", in_force));
+    EXPECT_TRUE(pod) << pod.error().message();
+    const auto allocation = kube::decodeObject<PodAllocation>(fmt::format(
+        R"({{"metadata":{{"name":"u1","namespace":"shop","uid":"a1","generation":3}},
+        "spec":{{"namespace":"shop","podName":"p",{}}},"status":{}}})",
+        allocation_spec, allocation_status));
+    EXPECT_TRUE(allocation) << allocation.error().message();
+    const auto node = kube::decodeObject<kube::Node>(
+        R"({"metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4"}}})");
+    const auto name_space = kube::decodeObject<kube::Namespace>(fmt::format(
+        R"({{"metadata":{{{}"name":"shop","labels":{{"mbcas.io/mode":"{}"}}}}}})", namespace_meta,
+        mode));
+    pod_ = *pod;
+    allocation_ = *allocation;
+    Situation situation{.pod = pod_.get(),
+                        .allocation = has_allocation ? allocation_.get() : nullptr,
+                        .policy = policy::judgePod(*pod_, {.name_space = *name_space}, node->get(),
+                                                   settings, ready ? Nanos(0) : Nanos(1)),
+                        .guards = settings.law.guards,
+                        .agent_silent = agent_silent,
+                        .dry_run = dry_run,
+                        .room = room,
+                        .now = now,
+                        .wall = WallTime(1'000'000s + now.time_since_epoch())};
+    return controller::decide(situation, memory);
+  }
+  Decision decide() {
+    PodMemory memory;
+    return decide(memory);
+  }
+  void desire(const std::string& cpu) {
+    allocation_spec = fmt::format(R"("desiredCPULimit":"{}","nodeName":"n1","reason":"r")", cpu);
+  }
+  std::shared_ptr<const kube::Pod> pod_;
+  std::shared_ptr<const PodAllocation> allocation_;
+};
+
+World managed(const std::string& limit, const std::string& desired) {
+  World world{.limit = limit, .in_force = limit, .annotations = kOriginal200};
+  world.allocation_status =
+      fmt::format(R"({{"phase":"Applied","observedDesired":"{0}","appliedCPULimit":"{0}"}})", limit);
+  world.desire(desired);
+  return world;
+}
+
+Millicores onlyLimit(const Decision& decision) {
+  EXPECT_EQ(decision.act, Act::kResize);
+  if (decision.request.containers.size() != 1 || !decision.request.containers[0].limit) {
+    ADD_FAILURE() << "not one limit";
+    return {};
+  }
+  EXPECT_FALSE(decision.request.containers[0].request) << "limits only";
+  return *decision.request.containers[0].limit;
+}
+
+TEST(Decide, BootstrapPublishesBounds) {
+  World world;
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  ASSERT_TRUE(decision.status);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->applied, 200_m);
+  EXPECT_EQ(decision.status->observed_desired, 200_m);
+  EXPECT_EQ(decision.status->observed_generation, 3);
+  ASSERT_TRUE(decision.status->bounds);
+  EXPECT_TRUE(decision.status->bounds->managed);
+  EXPECT_EQ(decision.status->bounds->floor, 100_m);
+  EXPECT_EQ(decision.status->bounds->ceiling, 3600_m);
+}
+
+TEST(Decide, TheOriginalIsKeptBeforeTheFirstResize) {
+  World world;
+  world.desire("500m");
+  EXPECT_EQ(world.decide().act, Act::kKeepOriginal);
+  world.annotations = kOriginal200;
+  const Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 500_m);
+  EXPECT_EQ(decision.purpose, Purpose::kManage);
+  EXPECT_EQ(decision.from, 200_m);
+  EXPECT_EQ(decision.to, 500_m);
+}
+
+TEST(Decide, LimitsAreWrittenInSteps) {
+  World world = managed("200m", "503m");
+  EXPECT_EQ(onlyLimit(world.decide()), 510_m);
+  // A declared limit between steps is not "corrected".
+  World odd{.limit = "205m", .in_force = "205m"};
+  odd.desire("205m");
+  const Decision decision = odd.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+}
+
+TEST(Decide, RaisesAreGuardedByAStep) {
+  World world = managed("200m", "3");
+  const Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 1600_m) << "8 times, and the rest later";
+  EXPECT_EQ(decision.status->phase, Phase::kPending);
+  EXPECT_EQ(decision.status->observed_desired, 3000_m);
+  EXPECT_TRUE(decision.again);
+}
+
+TEST(Decide, DecreasesWaitAndGoInSteps) {
+  World world = managed("2", "500m");
+  PodMemory memory;
+  memory.last_change = world.now - 10s;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kPending);
+  EXPECT_EQ(decision.again, Nanos(20s));
+  world.now += 20s;
+  decision = world.decide(memory);
+  EXPECT_EQ(onlyLimit(decision), 1340_m) << "2000 / 1.5, rounded up";
+}
+
+TEST(Decide, TheCooldownOutlivesTheProcess) {
+  World world = managed("2", "500m");
+  const WallTime wall(1'000'000s + world.now.time_since_epoch());
+  world.allocation_status = fmt::format(
+      R"({{"phase":"Applied","observedDesired":"2","appliedCPULimit":"2","lastAppliedTime":"{}"}})",
+      "1970-01-12T14:46:30Z");
+  // 1,000,000 s + 1 h after the epoch is 1970-01-12T14:46:40Z: ten seconds after the change.
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.again, Nanos(20s)) << wall.time_since_epoch().count();
+}
+
+TEST(Decide, BoundsClampAndSaySo) {
+  World world = managed("2", "100");
+  const Decision above = world.decide();
+  EXPECT_EQ(onlyLimit(above), 3600_m);
+  ASSERT_NE(above.status->condition(podallocation::kClamped), nullptr);
+  EXPECT_EQ(above.status->condition(podallocation::kClamped)->status,
+            podallocation::ConditionStatus::kTrue);
+  World below = managed("140m", "1m");
+  EXPECT_EQ(onlyLimit(below.decide()), 100_m);
+}
+
+TEST(Decide, NotReadyIsNotLowered) {
+  World world = managed("2", "1500m");
+  world.ready = false;
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kPending);
+  EXPECT_NE(decision.status->reason.find("not ready"), std::string::npos);
+  world.desire("2500m");
+  EXPECT_EQ(onlyLimit(world.decide()), 2500_m) << "raises are free";
+}
+
+TEST(Decide, FollowsAResizeToItsEnd) {
+  World world = managed("500m", "500m");
+  world.in_force = "200m";
+  world.generation = 2;
+  world.allocation_status =
+      R"({"phase":"Applied","observedDesired":"200m","appliedCPULimit":"200m"})";
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_FALSE(decision.status) << "the status still speaks of the limit before";
+  ASSERT_TRUE(memory.attempt);
+  EXPECT_TRUE(decision.again);
+
+  world.now += 5s;
+  decision = world.decide(memory);
+  EXPECT_EQ(decision.status->phase, Phase::kPending) << "it takes long enough to say so";
+
+  world.in_force = "500m";
+  world.observed = 2;
+  decision = world.decide(memory);
+  EXPECT_FALSE(memory.attempt);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->applied, 500_m);
+  EXPECT_EQ(decision.status->observed_desired, 500_m);
+  EXPECT_NE(decision.status->last_applied, WallTime{});
+}
+
+TEST(Decide, AnOlderVersionOfThePodTellsNothing) {
+  World world = managed("200m", "500m");
+  PodMemory memory;
+  memory.generation = 2;
+  const Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_FALSE(decision.status);
+}
+
+TEST(Decide, InfeasibleIsTakenBackAtOnce) {
+  World world = managed("500m", "500m");
+  world.in_force = "200m";
+  world.generation = world.observed = 2;
+  world.conditions =
+      R"({"type":"PodResizePending","status":"True","reason":"Infeasible","observedGeneration":2},)";
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.purpose, Purpose::kRevert);
+  EXPECT_EQ(onlyLimit(decision), 200_m);
+  EXPECT_EQ(decision.status->phase, Phase::kFailed);
+  EXPECT_EQ(memory.failures, 1);
+  remember(*world.pod_, decision,
+           {.verdict = resize::Verdict::kAccepted,
+            .attempt = resize::Attempt{.name_space = "shop",
+                                       .pod = "p",
+                                       .uid = "u1",
+                                       .generation = 3,
+                                       .resource_version = "103",
+                                       .containers = decision.request.containers}},
+           world.now, 0, memory);
+  // Back, but not tried again before the time.
+  world.limit = "200m";
+  world.generation = world.observed = 3;
+  world.conditions.clear();
+  decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kFailed);
+  EXPECT_EQ(decision.status->applied, 200_m);
+  world.now += 2s;
+  EXPECT_EQ(onlyLimit(world.decide(memory)), 500_m);
+}
+
+TEST(Decide, DeferredIsGivenTime) {
+  World world = managed("500m", "500m");
+  world.in_force = "200m";
+  world.generation = world.observed = 2;
+  world.conditions =
+      R"({"type":"PodResizePending","status":"True","reason":"Deferred","observedGeneration":2},)";
+  PodMemory memory;
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing);
+  world.now += 31s;
+  EXPECT_EQ(world.decide(memory).purpose, Purpose::kRevert);
+}
+
+TEST(Decide, FailuresBackOff) {
+  EXPECT_EQ(backoff(1, 0), Nanos(1s));
+  EXPECT_EQ(backoff(2, 0), Nanos(2s));
+  EXPECT_EQ(backoff(100, 0), Nanos(300s));
+  World world = managed("200m", "500m");
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  remember(*world.pod_, decision,
+           {.verdict = resize::Verdict::kRejected, .message = "no"}, world.now, 0, memory);
+  decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kFailed);
+  EXPECT_EQ(decision.status->reason, "no");
+  EXPECT_EQ(decision.again, Nanos(1s));
+  // Less is another matter.
+  world.desire("400m");
+  EXPECT_EQ(onlyLimit(world.decide(memory)), 400_m);
+}
+
+TEST(Decide, OptOutRestoresExactly) {
+  World world = managed("500m", "500m");
+  world.annotations =
+      R"("annotations":{"mbcas.io/managed":"false","mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"205m\"}}"},)";
+  Decision decision = world.decide();
+  EXPECT_EQ(decision.purpose, Purpose::kRestore);
+  EXPECT_EQ(onlyLimit(decision), 205_m);
+  world.limit = world.in_force = "205m";
+  decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kForgetOriginal);
+  EXPECT_FALSE(decision.status->bounds->managed);
+}
+
+TEST(Decide, NothingToRestoreNothingDone) {
+  World world;
+  world.annotations = R"("annotations":{"mbcas.io/managed":"false"},)";
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_NE(decision.status->reason.find("opted out"), std::string::npos);
+}
+
+TEST(Decide, EachWayOfLettingGo) {
+  for (const char* mode : {"off", "recommend"}) {
+    World world = managed("500m", "500m");
+    world.mode = mode;
+    EXPECT_EQ(onlyLimit(world.decide()), 200_m) << mode;
+  }
+  World gone = managed("500m", "500m");
+  gone.has_allocation = false;
+  PodMemory memory;
+  memory.ours = {{"main", 100_m, 500_m}};
+  EXPECT_EQ(onlyLimit(gone.decide(memory)), 200_m);
+  World paused = managed("500m", "500m");
+  paused.settings.paused = true;
+  EXPECT_EQ(onlyLimit(paused.decide()), 200_m);
+}
+
+TEST(Decide, RecommendSaysWhatItWouldDo) {
+  World world;
+  world.mode = "recommend";
+  world.desire("700m");
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->reason, "mode recommend: would be set to 700m");
+  EXPECT_EQ(decision.status->observed_desired, decision.status->applied);
+}
+
+TEST(Decide, DryRunNeverActs) {
+  World world;
+  world.dry_run = true;
+  world.desire("700m");
+  EXPECT_EQ(world.decide().act, Act::kNothing);
+  World changed = managed("500m", "700m");
+  changed.dry_run = true;
+  for (const char* mode : {"off", "recommend", "full"}) {
+    changed.mode = mode;
+    EXPECT_EQ(changed.decide().act, Act::kNothing) << mode;
+  }
+  changed.agent_silent = true;
+  EXPECT_EQ(changed.decide().act, Act::kNothing);
+}
+
+TEST(Decide, ASilentAgentsPodsAreRaisedNeverLowered) {
+  World low = managed("120m", "120m");
+  low.agent_silent = true;
+  const Decision decision = low.decide();
+  EXPECT_EQ(decision.purpose, Purpose::kGiveBack);
+  EXPECT_EQ(onlyLimit(decision), 200_m);
+  World high = managed("900m", "120m");
+  high.agent_silent = true;
+  EXPECT_EQ(high.decide().act, Act::kNothing) << "not lowered";
+}
+
+TEST(Decide, SomebodyElsesLimitIsRespected) {
+  World world = managed("900m", "300m");
+  world.allocation_status =
+      R"({"phase":"Applied","observedDesired":"500m","appliedCPULimit":"500m"})";
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kAskWho);
+  // It was ours: a predecessor died after sending it.
+  PodMemory ours;
+  ours.asked = 1;
+  ours.ours = {{"main", 100_m, 900_m}};
+  EXPECT_EQ(world.decide(ours).act, Act::kResize);
+  // It was not.
+  memory.asked = 1;
+  memory.ours = std::vector<podallocation::OriginalCpu>{};
+  decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kForgetOriginal);
+  EXPECT_EQ(decision.purpose, Purpose::kYield);
+}
+
+TEST(Decide, TheQuotaLeavesSomeRoom) {
+  World world = managed("200m", "500m");
+  world.room = 105_m;
+  Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 300_m);
+  EXPECT_EQ(decision.status->phase, Phase::kPending);
+  world.room = 0_m;
+  decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_NE(decision.status->reason.find("quota"), std::string::npos);
+  EXPECT_TRUE(decision.again);
+}
+
+TEST(Decide, AnotherNodesDecisionIsRefused) {
+  World world = managed("200m", "500m");
+  world.allocation_spec = R"("desiredCPULimit":"500m","nodeName":"n9")";
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kFailed);
+  EXPECT_NE(decision.status->reason.find("n9"), std::string::npos);
+}
+
+TEST(Decide, APodThatDoesNotRunYetWaits) {
+  World world = managed("200m", "500m");
+  world.phase = "Pending";
+  EXPECT_EQ(world.decide().act, Act::kNothing);
+}
+
+TEST(PublishedBounds, AreCalm) {
+  policy::PodPolicy policy;
+  policy.managed = true;
+  policy.floor = 100_m;
+  policy.ceiling = 1000_m;
+  podallocation::Bounds before = publishedBounds(policy, 300_m, 1, nullptr);
+  EXPECT_EQ(before.start, 300_m);
+  policy.ceiling = 1090_m;
+  EXPECT_EQ(publishedBounds(policy, 500_m, 1, &before), before) << "a tremor; start stays";
+  policy.ceiling = 1200_m;
+  EXPECT_EQ(publishedBounds(policy, std::nullopt, 1, &before).ceiling, 1200_m);
+}
+
+// Whatever the world is like: the invariants of the status hold, limits stay within the bounds and
+// never below the request, and deciding twice on the same state decides the same.
+RC_GTEST_PROP(Decide, Invariants, ()) {
+  const auto cpu = [] { return std::to_string(*rc::gen::inRange(1, 500) * 10) + "m"; };
+  World world = managed(std::to_string(*rc::gen::inRange(10, 400) * 10) + "m", cpu());
+  world.in_force = *rc::gen::element(world.limit, cpu());
+  if (*rc::gen::arbitrary<bool>()) world.annotations.clear();
+  world.mode = *rc::gen::element<std::string>("off", "recommend", "raise-only", "full");
+  world.agent_silent = *rc::gen::inRange(0, 4) == 0;
+  world.dry_run = *rc::gen::inRange(0, 4) == 0;
+  world.ready = *rc::gen::inRange(0, 4) != 0;
+  world.has_allocation = *rc::gen::inRange(0, 4) != 0;
+  if (*rc::gen::arbitrary<bool>()) world.room = Millicores(*rc::gen::inRange(0, 1000));
+  PodMemory memory;
+  if (*rc::gen::arbitrary<bool>()) memory.last_change = world.now - Nanos(1s) * *rc::gen::inRange(0, 60);
+  PodMemory copy = memory;
+  const Decision decision = world.decide(memory);
+  const Decision same = world.decide(copy);
+  RC_ASSERT(decision.act == same.act);
+  RC_ASSERT(decision.request.containers == same.request.containers);
+  if (decision.status && decision.status->phase == Phase::kApplied) {
+    RC_ASSERT(decision.status->applied == decision.status->observed_desired);
+  }
+  if (world.dry_run) RC_ASSERT(decision.act == Act::kNothing || decision.act == Act::kAskWho);
+  if (decision.act != Act::kResize) return;
+  RC_ASSERT(!world.annotations.empty());  // never before the original is kept
+  const Millicores limit = *decision.request.containers.at(0).limit;
+  RC_ASSERT(limit >= 100_m);
+  if (decision.purpose == Purpose::kManage) {
+    RC_ASSERT(limit <= 3600_m);
+    RC_ASSERT(limit.count() % 10 == 0);
+    if (world.room && limit > decision.from) RC_ASSERT(limit - decision.from <= *world.room);
+  }
+  if (decision.purpose == Purpose::kGiveBack) RC_ASSERT(limit > decision.from);
+}
+
+}  // namespace
+}  // namespace mbcas::controller

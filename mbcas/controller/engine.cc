@@ -1,0 +1,745 @@
+#include "mbcas/controller/engine.h"
+
+#include <fmt/format.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "mbcas/base/json_writer.h"
+#include "mbcas/controller/agents.h"
+#include "mbcas/controller/audit.h"
+#include "mbcas/controller/cluster.h"
+#include "mbcas/controller/decide.h"
+#include "mbcas/controller/quotas.h"
+#include "mbcas/controller/restore.h"
+#include "mbcas/controller/writer.h"
+#include "mbcas/kube/controller.h"
+#include "mbcas/kube/events.h"
+#include "mbcas/kube/metrics.h"
+#include "mbcas/kube/token_bucket.h"
+#include "mbcas/policy/siblings.h"
+#include "mbcas/policy/workload.h"
+
+namespace mbcas::controller {
+namespace {
+
+using kube::objectKey;
+using kube::Reconciled;
+using podallocation::kControllerManager;
+using podallocation::Phase;
+using resize::Verdict;
+
+constexpr Nanos kBeat = std::chrono::seconds(5);  // of the thread that listens for agents
+constexpr Nanos kVpaInterval = std::chrono::minutes(1);
+constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
+constexpr Nanos kSettled = std::chrono::seconds(30);  // age of a sibling that has something to teach
+
+// Versions of one object are decimal integers of any length.
+bool isNewer(std::string_view version, std::string_view than) {
+  return version.size() != than.size() ? version.size() > than.size() : version > than;
+}
+
+// The cache may be behind what the server answered to our own write.
+template <class T>
+std::shared_ptr<const T> newest(std::shared_ptr<const T> cached, std::shared_ptr<const T>& held) {
+  if (!held) return cached;
+  if (!cached || cached->meta.uid != held->meta.uid ||
+      !isNewer(held->meta.resource_version, cached->meta.resource_version)) {
+    held.reset();
+    return cached;
+  }
+  return held;
+}
+
+// What is kept of a pod between two looks.
+struct Entry {
+  std::string uid;
+  PodMemory memory;
+  PodPtr pod;                // as answered to our last write, until the cache has it
+  AllocationPtr allocation;  // likewise
+};
+
+std::string text(Millicores cpu) {
+  return fmt::format("{}m", cpu.count());
+}
+
+}  // namespace
+
+std::string_view name(Step step) {
+  switch (step) {
+    case Step::kDecided:
+      return "decided";
+    case Step::kOriginalKept:
+      return "original-kept";
+    case Step::kResizeSent:
+      return "resize-sent";
+    case Step::kActuated:
+      return "actuated";
+    case Step::kStatusWritten:
+      return "status-written";
+    case Step::kOriginalForgotten:
+      break;
+  }
+  return "original-forgotten";
+}
+
+class Engine::Impl {
+ public:
+  Impl(kube::Client& client, EngineOptions options)
+      : client_(client),
+        clock_(client.clock()),
+        options_(std::move(options)),
+        events_(client, "mbcas-controller"),
+        give_backs_(options_.give_backs_per_second, options_.give_backs_per_second),
+        random_(std::random_device{}()),
+        cluster_(client, options_.name_space,
+                 {.pod_changed = [this](const std::string& key) { queue().add(key); },
+                  .lease_changed = [this](const kube::Lease& lease,
+                                          bool gone) { leaseChanged(lease, gone); },
+                  .settings_changed = [this](const kube::ConfigMap* map) { readSettings(map); },
+                  .on_error =
+                      [this](const std::string& kind, const kube::ApiError& error) {
+                        log(fmt::format("watching {}: {}", kind, error.describe()));
+                      }}),
+        controller_(clock_,
+                    {.name = "podallocation",
+                     .workers = options_.workers,
+                     .queue = {.first_delay = std::chrono::seconds(1),
+                               .max_delay = std::chrono::minutes(5)},
+                     .metrics = client.metrics(),
+                     .on_error =
+                         [this](const std::string& key, const Error& error) {
+                           log(fmt::format("{}: {}", key, error.message()));
+                         }},
+                    [this](const std::string& key) { return reconcile(key); }) {
+    if (client.metrics() == nullptr) return;
+    prometheus::Registry& registry = *client.metrics()->registry();
+    resizes_ = &prometheus::BuildCounter()
+                    .Name("mbcas_resizes_total")
+                    .Help("Resizes sent, by purpose and verdict of the API server")
+                    .Register(registry);
+    silent_agents_ = &prometheus::BuildGauge()
+                          .Name("mbcas_silent_agents")
+                          .Help("Ready nodes whose agent has not been heard")
+                          .Register(registry)
+                          .Add({});
+  }
+
+  void start() { cluster_.start(); }
+  bool hasSynced() const { return cluster_.hasSynced(); }
+
+  Result<void> lead(Nanos sync_timeout) {
+    if (!cluster_.waitForSync(sync_timeout)) {
+      return failure("the first list of the cluster's objects did not come in time");
+    }
+    if (Result<void> published = publishSettings(); !published) return published;
+    {
+      const std::lock_guard lock(agents_mutex_);
+      agents_.serverAnswers(true, clock_.monotonic());
+    }
+    controller_.start();
+    listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
+    return {};
+  }
+
+  void stop() {
+    listener_ = {};
+    cluster_.stop();
+    controller_.stop();
+    events_.flush(std::chrono::seconds(5));
+  }
+
+  policy::Settings settings() const {
+    const std::lock_guard lock(settings_mutex_);
+    return settings_;
+  }
+
+ private:
+  kube::WorkQueue& queue() { return controller_.queue(); }
+  void log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+  void after(Step step) const {
+    if (options_.after) options_.after(step);
+  }
+  double chance() {
+    const std::lock_guard lock(random_mutex_);
+    return std::uniform_real_distribution<double>(0, 1)(random_);
+  }
+
+  // ---- Settings ----------------------------------------------------------------------------------
+
+  static policy::SettingsData dataOf(const kube::ConfigMap& map) {
+    policy::SettingsData data;
+    for (const kube::KeyValue& entry : map.data) {
+      data.emplace(entry.key.view(), entry.value.view());
+    }
+    return data;
+  }
+
+  // Settings that make no sense change nothing: the last good ones stay.
+  void readSettings(const kube::ConfigMap* map) {
+    policy::SettingsData data = map != nullptr ? dataOf(*map) : options_.overrides;
+    const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
+    if (!parsed) {
+      log(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space, kSettingsName,
+                      parsed.error().message()));
+      return;
+    }
+    for (const std::string& key : parsed->unknown) {
+      log(fmt::format("ConfigMap {}/{}: nobody knows the key {}", options_.name_space, kSettingsName,
+                      key));
+    }
+    const std::lock_guard lock(settings_mutex_);
+    settings_ = parsed->settings;
+  }
+
+  // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
+  Result<void> publishSettings() {
+    const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
+    policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
+    policy::SettingsData news = options_.overrides;
+    if (!map) {
+      const policy::Settings defaults;
+      news.try_emplace("mode", policy::name(defaults.mode));
+      news.try_emplace("profile", control::name(defaults.profile));
+    }
+    for (const auto& [key, value] : news) data[key] = value;
+    Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
+    if (!parsed) {
+      return failure(std::move(parsed).error().within(
+          fmt::format("settings (flags and ConfigMap {}/{})", options_.name_space, kSettingsName)));
+    }
+    {
+      const std::lock_guard lock(settings_mutex_);
+      settings_ = parsed->settings;
+    }
+    if (map && std::all_of(news.begin(), news.end(), [&](const auto& entry) {
+          return kube::find(map->data, entry.first) == entry.second;
+        })) {
+      return {};
+    }
+    std::string body;
+    JsonWriter json(body);
+    json.beginObject().key("apiVersion").value("v1").key("kind").value("ConfigMap");
+    json.key("metadata").beginObject().key("name").value(kSettingsName).endObject();
+    json.key("data").beginObject();
+    for (const auto& [key, value] : news) json.key(key).value(value);
+    json.endObject().endObject();
+    const auto written =
+        map ? client_.patch<kube::ConfigMap>(options_.name_space, kSettingsName,
+                                             kube::PatchType::kMerge, body)
+            : client_.create<kube::ConfigMap>(options_.name_space, body);
+    if (!written && !written.error().alreadyExists()) {
+      return failure(written.error().toError().within("publishing the settings"));
+    }
+    return {};
+  }
+
+  // ---- Agents ------------------------------------------------------------------------------------
+
+  void leaseChanged(const kube::Lease& lease, bool gone) {
+    const std::string node = nodeOfLease(lease);
+    if (node.empty()) return;
+    const std::lock_guard lock(agents_mutex_);
+    if (gone) {
+      agents_.leaseGone(node);
+    } else {
+      agents_.heard(node, lease.renewed, clock_.monotonic());
+    }
+  }
+
+  void listen(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any woken;
+    MonotonicTime looked_for_vpas = clock_.monotonic();
+    while (!stop.stop_requested()) {
+      std::unique_lock lock(mutex);
+      woken.wait_for(lock, stop, kBeat, [] { return false; });
+      if (stop.stop_requested()) return;
+      beat();
+      if (clock_.monotonic() - looked_for_vpas >= kVpaInterval) {
+        looked_for_vpas = clock_.monotonic();
+        cluster_.lookForVpas();
+      }
+    }
+  }
+
+  void beat() {
+    // Asked of the server itself: a watch that hangs would look like silence.
+    const bool answers = client_.perform({.path = "/version", .timeout = kBeat, .retry = false})
+                             .has_value();
+    const MonotonicTime now = clock_.monotonic();
+    const Nanos silence = settings().silence;
+    std::vector<std::string> suspects;
+    std::vector<std::string> back;
+    {
+      const std::lock_guard lock(agents_mutex_);
+      agents_.serverAnswers(answers, now);
+      for (const auto& node : cluster_.nodes()) {
+        const std::string name = node->meta.name.string();
+        const bool silent = node->ready && agents_.silent(name, now, silence);
+        if (silent && !silent_.contains(name)) suspects.push_back(name);
+        if (!silent && silent_.erase(name) > 0) back.push_back(name);
+      }
+    }
+    for (const std::string& node : suspects) {
+      if (reallySilent(node)) {
+        const std::lock_guard lock(agents_mutex_);
+        silent_.insert(node);
+      } else {
+        continue;
+      }
+      log(fmt::format("the agent of node {} is silent: its pods get their original limits", node));
+      touchNode(node);
+    }
+    for (const std::string& node : back) {
+      log(fmt::format("the agent of node {} is back", node));
+      touchNode(node);
+    }
+    if (silent_agents_ != nullptr) {
+      const std::lock_guard lock(agents_mutex_);
+      silent_agents_->Set(static_cast<double>(silent_.size()));
+    }
+  }
+
+  // Our watch may be the one that is late.
+  bool reallySilent(const std::string& node) {
+    const std::string name = std::string(kAgentLease) + node;
+    const auto lease = client_.get<kube::Lease>(options_.name_space, name);
+    if (!lease) return lease.error().notFound();
+    const std::shared_ptr<const kube::Lease> cached = cluster_.lease(name);
+    if (cached && cached->renewed == (*lease)->renewed) return true;
+    const std::lock_guard lock(agents_mutex_);
+    agents_.heard(node, (*lease)->renewed, clock_.monotonic());
+    return false;
+  }
+
+  void touchNode(const std::string& node) {
+    for (const PodPtr& pod : cluster_.podsOfNode(node)) queue().add(objectKey(pod->meta));
+  }
+
+  bool agentSilent(std::string_view node) const {
+    const std::lock_guard lock(agents_mutex_);
+    return silent_.contains(node);
+  }
+
+  // ---- One pod -----------------------------------------------------------------------------------
+
+  Reconciled reconcile(const std::string& key) {
+    const PodPtr cached = cluster_.pod(key);
+    const std::vector<AllocationPtr> allocations = cluster_.allocationsFor(key);
+    for (const AllocationPtr& allocation : allocations) {
+      if (cached && allocation->meta.name == cached->meta.uid) continue;
+      refuse(*allocation, cached.get());
+    }
+    if (!cached) {
+      forget(key);
+      return Reconciled::done();
+    }
+    Entry entry = take(key, *cached);
+    const Reconciled result = look(key, cached, entry);
+    put(key, std::move(entry));
+    return result;
+  }
+
+  // An allocation that speaks of no pod there is.
+  void refuse(const PodAllocation& allocation, const kube::Pod* pod) {
+    podallocation::Status status = allocation.statusValue();
+    status.phase = Phase::kFailed;
+    status.observed_generation = allocation.meta.generation;
+    status.reason =
+        pod == nullptr
+            ? fmt::format("there is no pod {}", allocation.pod_name.view())
+            : fmt::format("pod {} has the UID {}, which is not the name of this object",
+                          allocation.pod_name.view(), pod->meta.uid.view());
+    if (status == allocation.statusValue()) return;
+    (void)applyStatus(allocation, status);
+  }
+
+  kube::ApiResult<AllocationPtr> applyStatus(const PodAllocation& allocation,
+                                             const podallocation::Status& status) {
+    return client_.apply<PodAllocation>(
+        allocation.meta.namespace_, allocation.meta.name,
+        podallocation::applyStatus(allocation.meta, status),
+        {.subresource = "status", .field_manager = kControllerManager, .force = true});
+  }
+
+  Reconciled look(const std::string& key, const PodPtr& cached, Entry& entry) {
+    Situation situation{.dry_run = options_.dry_run};
+    const bool was_under_way = entry.memory.attempt.has_value();
+    std::unique_lock<std::mutex> quota_lock;
+    std::optional<Nanos> clearing_due;
+    Decision decision;
+    PodPtr pod;
+    AllocationPtr allocation;
+    // Each round does one thing; the longest way is: ask who, keep the original, look for room, send.
+    for (int round = 0; round < 6; ++round) {
+      pod = newest(cached, entry.pod);
+      allocation = newest(cluster_.allocationOf(*pod), entry.allocation);
+      if (!allocation && !hasOriginal(*pod)) return Reconciled::done();
+      clearing_due = describe(key, *pod, allocation.get(), entry, situation);
+      const bool attempted = entry.memory.attempt.has_value();
+      decision = decide(situation, entry.memory);
+      if (attempted && was_under_way && !entry.memory.attempt) after(Step::kActuated);
+      if (decision.act == Act::kNothing) break;
+
+      if (decision.act == Act::kAskWho) {
+        if (auto asked = askWho(*pod, entry.memory); !asked) return Reconciled::failed(asked.error());
+        continue;
+      }
+      if (decision.act == Act::kKeepOriginal) {
+        after(Step::kDecided);
+        auto kept = client_.patch<kube::Pod>(
+            pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
+            podallocation::annotateOriginal(*pod), {.field_manager = kControllerManager});
+        if (!kept) return annotationFailed(kept.error(), "keeping the original resources");
+        entry.pod = *std::move(kept);
+        after(Step::kOriginalKept);
+        continue;
+      }
+      if (decision.act == Act::kForgetOriginal) {
+        auto gone = client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name,
+                                             kube::PatchType::kMerge, forgetOriginal(*pod),
+                                             {.field_manager = kControllerManager});
+        if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
+        entry.pod = *std::move(gone);
+        entry.memory.ours.reset();
+        if (decision.purpose == Purpose::kYield) {
+          note(*pod, kube::EventType::kNormal, "DeclaredChanged",
+               "somebody else changed the CPU limits; they are taken as what the pod declares");
+        } else {
+          note(*pod, kube::EventType::kNormal, "Restored",
+               "CPU requests and limits are as declared again");
+        }
+        after(Step::kOriginalForgotten);
+        continue;
+      }
+      // A raise must fit the quota as the server counts it, and nobody may raise in between.
+      if (decision.to > decision.from && !quota_lock.owns_lock() &&
+          limitedByQuota(*pod, cluster_.objects(pod->meta.namespace_.string()),
+                         situation.policy.requests_follow)) {
+        quota_lock = quotas_.lockNamespace(pod->meta.namespace_.string());
+        const auto room = roomNow(client_, *pod, situation.policy.requests_follow);
+        if (!room) return Reconciled::failed(room.error().toError().within("reading quotas"));
+        situation.room = *room;
+        continue;
+      }
+      if (decision.purpose == Purpose::kGiveBack && !mayGiveBack()) {
+        return Reconciled::again(std::chrono::milliseconds(100));
+      }
+      if (!send(*pod, allocation.get(), decision, entry)) {
+        decision.again = entry.memory.retry_at - clock_.monotonic();
+      } else if (decision.purpose != Purpose::kRevert) {
+        decision.status.reset();  // the end of the resize writes it
+      }
+      break;
+    }
+    if (allocation && decision.status) {
+      if (auto written = writeStatus(*pod, *allocation, *decision.status, entry); !written) {
+        return Reconciled::failed(written.error());
+      }
+    }
+    if (clearing_due && (!decision.again || *clearing_due < *decision.again)) {
+      decision.again = clearing_due;
+    }
+    if (decision.again) return Reconciled::again(std::max(*decision.again, Nanos(0)));
+    return Reconciled::done();
+  }
+
+  static Reconciled annotationFailed(const kube::ApiError& error, std::string_view what) {
+    // The pod has changed or gone since: the watch will say so.
+    if (error.notFound()) return Reconciled::done();
+    if (error.conflict()) return Reconciled::again(std::chrono::milliseconds(200));
+    return Reconciled::failed(error.toError().within(what));
+  }
+
+  // Everything that decide() wants to know, but for the room in quotas. Returns when to look again
+  // because the quota's market is cleared anew.
+  std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod, const PodAllocation* allocation,
+                Entry& entry, Situation& situation) {
+    const policy::Settings settings = this->settings();
+    const std::string name_space = pod.meta.namespace_.string();
+    const policy::NamespaceObjects objects = cluster_.objects(name_space);
+    situation.now = clock_.monotonic();
+    situation.wall = clock_.wall();
+    PodMemory& memory = entry.memory;
+    if (pod.ready) {
+      memory.not_ready_since.reset();
+    } else if (!memory.not_ready_since) {
+      memory.not_ready_since = situation.now;
+    }
+    const Nanos not_ready = pod.ready ? Nanos(0) : situation.now - *memory.not_ready_since + Nanos(1);
+    const std::shared_ptr<const kube::Node> node = cluster_.node(pod.node);
+    situation.pod = &pod;
+    situation.allocation = allocation;
+    situation.policy = policy::judgePod(pod, objects, node.get(), settings, not_ready);
+    situation.guards = settings.law.guards;
+    situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
+    situation.agent_silent = agentSilent(pod.node);
+    if (!situation.policy.managed) return std::nullopt;
+    Quotas::Answer answer = quotas_.shareOf(cluster_, pod, objects, settings, situation.now);
+    if (answer.share) {
+      policy::lowerCeiling(situation.policy, answer.share->share,
+                           "ResourceQuota " + answer.share->quota);
+    }
+    for (const std::string& other : answer.touched) {
+      if (other != key) queue().add(other);
+    }
+    situation.weight = fairWeight(key, pod, settings, situation.now);
+    if (allocation != nullptr && allocation->bounds() == nullptr) {
+      situation.start = startOf(pod, situation);
+    }
+    return answer.again;
+  }
+
+  // Where the siblings of a new pod stand.
+  std::optional<Millicores> startOf(const kube::Pod& pod, const Situation& situation) {
+    std::vector<Millicores> levels;
+    for (const PodPtr& sibling : cluster_.siblings(pod)) {
+      if (sibling->meta.uid == pod.meta.uid || sibling->terminal()) continue;
+      if (pod.meta.created - sibling->meta.created < kSettled) continue;
+      const AllocationPtr allocation = cluster_.allocationOf(*sibling);
+      if (allocation && allocation->applied && allocation->bounds() != nullptr &&
+          allocation->bounds()->managed) {
+        levels.push_back(*allocation->applied);
+      }
+    }
+    std::optional<Millicores> start = policy::startLevel(std::move(levels));
+    if (!start) {
+      const std::lock_guard lock(workloads_mutex_);
+      start = workloads_.recall(workloadKey(pod), situation.now);
+    }
+    if (!start) return std::nullopt;
+    return std::clamp(*start, situation.policy.floor, situation.policy.ceiling);
+  }
+
+  static std::string workloadKey(const kube::Pod& pod) {
+    const std::optional<policy::Workload> workload = policy::workloadOf(pod);
+    if (!workload) return {};
+    return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
+  }
+
+  // ---- Fairness between nodes --------------------------------------------------------------------
+
+  struct FairGroup {
+    MonotonicTime at{};
+    std::map<std::string, double, std::less<>> weights;  // by key of pod
+  };
+
+  double fairWeight(const std::string& key, const kube::Pod& pod, const policy::Settings& settings,
+                    MonotonicTime now) {
+    if (settings.fairness == policy::Fairness::kOff) return 1;
+    const bool by_namespace = settings.fairness == policy::Fairness::kNamespace;
+    const std::string group =
+        by_namespace ? pod.meta.namespace_.string() : workloadKey(pod);
+    if (group.empty()) return 1;
+    const std::lock_guard lock(fairness_mutex_);
+    FairGroup& fair = fair_groups_[group];
+    if (fair.weights.empty() || now - fair.at >= kFairnessInterval) {
+      fair.at = now;
+      weigh(by_namespace ? cluster_.podsOfNamespace(group) : cluster_.siblings(pod), key, fair);
+    }
+    const auto found = fair.weights.find(key);
+    return found == fair.weights.end() ? 1 : found->second;
+  }
+
+  void weigh(const std::vector<PodPtr>& pods, const std::string& asking, FairGroup& fair) {
+    std::vector<std::string> keys;
+    std::vector<policy::GroupMember> members;
+    for (const PodPtr& pod : pods) {
+      const AllocationPtr allocation = cluster_.allocationOf(*pod);
+      if (!allocation || !allocation->applied || pod->terminal()) continue;
+      keys.push_back(objectKey(pod->meta));
+      members.push_back({*allocation->applied, allocation->wanted.value_or(allocation->desired)});
+    }
+    const std::vector<double> weights = policy::fairWeights(members);
+    std::map<std::string, double, std::less<>> next;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const auto before = fair.weights.find(keys[i]);
+      const bool changed = before != fair.weights.end() && before->second != weights[i];
+      if (changed && keys[i] != asking) queue().add(keys[i]);
+      next.emplace(keys[i], weights[i]);
+    }
+    fair.weights = std::move(next);
+  }
+
+  // ---- What is done ------------------------------------------------------------------------------
+
+  // Who wrote the limits in the spec? The containers that we wrote go into the memory.
+  Result<void> askWho(const kube::Pod& pod, PodMemory& memory) {
+    const auto json = client_.perform(
+        {.path = kube::Pod::kind().path(pod.meta.namespace_, pod.meta.name)});
+    if (!json) return failure(json.error().toError().within("asking who wrote the limits"));
+    const auto ours = limitsWrittenBy(kControllerManager, *json);
+    if (!ours) return failure(ours.error());
+    memory.ours = podallocation::currentCpu(pod);
+    std::erase_if(*memory.ours, [&](const podallocation::OriginalCpu& cpu) {
+      return std::find(ours->begin(), ours->end(), cpu.container) == ours->end();
+    });
+    memory.asked = pod.meta.generation;
+    return {};
+  }
+
+  bool mayGiveBack() {
+    const std::lock_guard lock(random_mutex_);
+    return give_backs_.take(clock_.monotonic());
+  }
+
+  // Sends a resize; whether it was accepted. On failure the status says why.
+  bool send(const kube::Pod& pod, const PodAllocation* allocation, Decision& decision,
+            Entry& entry) {
+    after(Step::kDecided);
+    const resize::Outcome outcome =
+        resize::submit(client_, pod, decision.request, {.field_manager = kControllerManager});
+    remember(pod, decision, outcome, clock_.monotonic(), chance(), entry.memory);
+    if (options_.audit) {
+      options_.audit(auditLine(clock_.wall(), pod, allocation, decision, outcome));
+    }
+    if (resizes_ != nullptr) {
+      resizes_->Add({{"purpose", std::string(name(decision.purpose))},
+                     {"verdict", std::string(resize::name(outcome.verdict))}})
+          .Increment();
+    }
+    if (outcome.verdict == Verdict::kAccepted) {
+      after(Step::kResizeSent);
+      return true;
+    }
+    if (outcome.verdict == Verdict::kGone) return true;
+    if (decision.status) {
+      decision.status->phase = Phase::kFailed;
+      decision.status->observed_desired = decision.to;
+      decision.status->reason = outcome.message;
+      decision.status->last_attempt =
+          std::chrono::floor<std::chrono::seconds>(clock_.wall());
+    }
+    note(pod, kube::EventType::kWarning, "ResizeFailed",
+         fmt::format("CPU limit {} to {}: {}", text(decision.from), text(decision.to),
+                     outcome.message));
+    return false;
+  }
+
+  Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
+                           const podallocation::Status& status, Entry& entry) {
+    const podallocation::Status before = allocation.statusValue();
+    if (before == status) return {};
+    kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);
+    if (!written) {
+      if (written.error().notFound() || written.error().conflict()) return {};  // the watch will say
+      return failure(written.error().toError().within("writing status"));
+    }
+    entry.allocation = *std::move(written);
+    after(Step::kStatusWritten);
+    if (status.applied && before.applied && *status.applied != *before.applied) {
+      const bool raised = *status.applied > *before.applied;
+      note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
+           fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered",
+                       text(*before.applied), text(*status.applied), status.reason));
+    }
+    if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
+        entry.memory.reverting) {
+      note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
+    }
+    if (status.applied && status.bounds && status.bounds->managed) {
+      const std::string workload = workloadKey(pod);
+      const std::lock_guard lock(workloads_mutex_);
+      if (!workload.empty()) workloads_.remember(workload, *status.applied, clock_.monotonic());
+    }
+    return {};
+  }
+
+  void note(const kube::Pod& pod, kube::EventType type, std::string reason, std::string message) {
+    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type,
+                    std::move(reason), std::move(message)});
+  }
+
+  // ---- Memory ------------------------------------------------------------------------------------
+
+  Entry take(const std::string& key, const kube::Pod& pod) {
+    const std::lock_guard lock(entries_mutex_);
+    Entry entry;
+    if (const auto found = entries_.find(key); found != entries_.end()) {
+      entry = std::move(found->second);
+      entries_.erase(found);
+    }
+    // Another pod of the same name: nothing of the old one holds.
+    if (entry.uid != pod.meta.uid.view()) {
+      entry = Entry{};
+      entry.uid = pod.meta.uid.string();
+    }
+    return entry;
+  }
+  void put(const std::string& key, Entry entry) {
+    const std::lock_guard lock(entries_mutex_);
+    entries_[key] = std::move(entry);
+  }
+  void forget(const std::string& key) {
+    const std::lock_guard lock(entries_mutex_);
+    entries_.erase(key);
+  }
+
+  kube::Client& client_;
+  const Clock& clock_;
+  const EngineOptions options_;
+  kube::EventRecorder events_;
+  prometheus::Family<prometheus::Counter>* resizes_ = nullptr;
+  prometheus::Gauge* silent_agents_ = nullptr;
+
+  mutable std::mutex settings_mutex_;
+  policy::Settings settings_;  // guarded by settings_mutex_
+
+  mutable std::mutex agents_mutex_;
+  AgentWatch agents_;                           // guarded by agents_mutex_
+  std::set<std::string, std::less<>> silent_;  // nodes; guarded by agents_mutex_
+
+  std::mutex entries_mutex_;
+  std::unordered_map<std::string, Entry> entries_;  // guarded by entries_mutex_
+
+  std::mutex workloads_mutex_;
+  policy::WorkloadMemory workloads_;  // guarded by workloads_mutex_
+
+  std::mutex fairness_mutex_;
+  std::map<std::string, FairGroup, std::less<>> fair_groups_;  // guarded by fairness_mutex_
+
+  std::mutex random_mutex_;
+  kube::TokenBucket give_backs_;  // guarded by random_mutex_
+  std::mt19937_64 random_;        // guarded by random_mutex_
+
+  Quotas quotas_;
+  Cluster cluster_;
+  kube::Controller controller_;
+  std::jthread listener_;
+};
+
+Engine::Engine(kube::Client& client, EngineOptions options)
+    : impl_(std::make_unique<Impl>(client, std::move(options))) {}
+Engine::~Engine() {
+  impl_->stop();
+}
+void Engine::start() {
+  impl_->start();
+}
+bool Engine::hasSynced() const {
+  return impl_->hasSynced();
+}
+Result<void> Engine::lead(Nanos sync_timeout) {
+  return impl_->lead(sync_timeout);
+}
+void Engine::stop() {
+  impl_->stop();
+}
+policy::Settings Engine::settings() const {
+  return impl_->settings();
+}
+
+}  // namespace mbcas::controller

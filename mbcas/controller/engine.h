@@ -1,0 +1,69 @@
+// The controller at work: looks at pods whose key is in the queue, decides (decide.h), and does what
+// was decided. All state that matters is in the cluster; any number of engines may have run before.
+//
+//   Engine engine(client, {.audit = ..., .log = ...});
+//   engine.start();                   // watches
+//   engine.lead();                    // after sync and election: works
+//   engine.stop();                    // what is in line is finished
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "mbcas/base/result.h"
+#include "mbcas/kube/client.h"
+#include "mbcas/policy/settings.h"
+
+namespace mbcas::controller {
+
+// The steps of a decision after which a test may end the process: nothing may be lost, nothing done
+// twice.
+enum class Step : std::uint8_t {
+  kDecided,       // nothing was done yet
+  kOriginalKept,  // the annotation is on the pod
+  kResizeSent,    // the server has accepted the resize
+  kActuated,      // the kubelet has done it; the status does not say so yet
+  kStatusWritten,
+  kOriginalForgotten,  // restored, and the annotation is gone
+};
+inline constexpr Step kSteps[] = {Step::kDecided,  Step::kOriginalKept,  Step::kResizeSent,
+                                  Step::kActuated, Step::kStatusWritten, Step::kOriginalForgotten};
+std::string_view name(Step step);
+
+struct EngineOptions {
+  std::string name_space = "mbcas-system";  // of agents' Leases and of the settings
+  policy::SettingsData overrides;           // by flags; published when leading begins
+  int workers = 4;
+  bool dry_run = false;
+  double give_backs_per_second = 20;  // raises for silent agents, in the whole cluster
+  std::function<void(const std::string& line)> audit;
+  std::function<void(const std::string& line)> log;
+  std::function<void(Step)> after;  // for tests
+};
+
+class Engine {
+ public:
+  // `client` must outlive it.
+  Engine(kube::Client& client, EngineOptions options);
+  ~Engine();  // stops
+
+  // Starts the watches.
+  void start();
+  bool hasSynced() const;
+  // Waits for the first sync, publishes the settings, starts to work. To be called once, by the
+  // leader.
+  Result<void> lead(Nanos sync_timeout);
+  void stop();
+
+  policy::Settings settings() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mbcas::controller

@@ -1,0 +1,348 @@
+#include "mbcas/policy/bounds.h"
+
+#include <rapidcheck/gtest.h>
+
+#include "mbcas/policy/fixture_test.h"
+#include "mbcas/policy/workload.h"
+
+namespace mbcas::policy {
+namespace {
+
+using namespace literals;
+using control::Hold;
+
+PodPolicy judge(const P& pod, const NamespaceObjects& objects = shop(),
+                const Settings& settings = {}, Nanos not_ready = Nanos(0)) {
+  return judgePod(*pod.make(), objects, aNode().get(), settings, not_ready);
+}
+
+std::shared_ptr<const kube::LimitRange> range(const std::string& item) {
+  return object<kube::LimitRange>(
+      fmt::format(R"({{"metadata":{{"name":"lr","namespace":"shop"}},"spec":{{"limits":[{}]}}}})",
+                  item));
+}
+
+constexpr const char* kOwnedByDeployment =
+    R"("labels":{"app":"web","pod-template-hash":"abc12"},"ownerReferences":[{"kind":"ReplicaSet",
+       "name":"web-abc12","uid":"r","controller":true}],)";
+
+TEST(Bounds, OfAPlainBurstablePod) {
+  const PodPolicy policy = judge({});
+  EXPECT_TRUE(policy.managed);
+  EXPECT_EQ(policy.floor, 100_m);
+  EXPECT_EQ(policy.ceiling, 3600_m) << "node's 4 cores less a tenth";
+  EXPECT_EQ(policy.declared(), 500_m);
+  EXPECT_EQ(policy.limit(), 500_m);
+  EXPECT_EQ(policy.mode, Mode::kFull);
+  EXPECT_EQ(policy.no_decrease, Hold::kNothing);
+  EXPECT_EQ(policy.reason, "floor: the least that any pod has; ceiling: node n1");
+}
+
+TEST(Bounds, FloorIsTheRequest) {
+  EXPECT_EQ(judge({.containers = {{.request = "250m"}}}).floor, 250_m);
+  EXPECT_EQ(judge({.containers = {{.request = "251m"}}}).floor, 260_m);
+  EXPECT_EQ(judge({.containers = {{.request = "10m"}}}).floor, 100_m);
+}
+
+TEST(Bounds, ABurstablePodMustNotBecomeGuaranteed) {
+  const P pod{.containers = {{.request = "300m", .memory_request = "128Mi"}}};
+  EXPECT_EQ(judge(pod).floor, 310_m);
+  // Memory keeps it Burstable: the request will do.
+  EXPECT_EQ(judge({.containers = {{.request = "300m"}}}).floor, 300_m);
+  // So does another container without a memory limit.
+  EXPECT_EQ(judge({.containers = {{.request = "300m", .memory_request = "128Mi"},
+                                  {.name = "side", .limit = "", .memory_limit = ""}}})
+                .floor,
+            300_m);
+}
+
+TEST(Bounds, DeclaredComesFromTheAnnotation) {
+  const PodPolicy policy = judge(
+      {.containers = {{.limit = "300m"}},
+       .meta = R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"800m\"}}"},)"});
+  EXPECT_EQ(policy.declared(), 800_m);
+  EXPECT_EQ(policy.limit(), 300_m);
+  const PodPolicy broken =
+      judge({.meta = R"("annotations":{"mbcas.io/original-resources":"rubbish"},)"});
+  EXPECT_FALSE(broken.managed);
+  EXPECT_FALSE(broken.let_go) << "nobody knows what to restore";
+}
+
+TEST(Bounds, APodThatDeclaresMoreThanItsNodeKeepsIt) {
+  EXPECT_EQ(judge({.containers = {{.limit = "8"}}}).ceiling, 8000_m);
+}
+
+TEST(Bounds, ContainerRange) {
+  NamespaceObjects objects = shop();
+  objects.ranges = {range(R"({"type":"Container","min":{"cpu":"150m"},"max":{"cpu":"2"}})")};
+  const PodPolicy policy = judge({}, objects);
+  EXPECT_EQ(policy.floor, 150_m);
+  EXPECT_EQ(policy.ceiling, 2000_m);
+  EXPECT_NE(policy.reason.find("ceiling: LimitRange lr"), std::string::npos) << policy.reason;
+  // Two containers: the maximum is of each.
+  const P two{.containers = {{}, {.name = "side"}}};
+  EXPECT_EQ(judge(two, objects).ceiling, 3600_m);
+  EXPECT_EQ(judge(two, objects).floor, 300_m);
+}
+
+TEST(Bounds, ContainerRatio) {
+  NamespaceObjects objects = shop();
+  objects.ranges = {range(R"({"type":"Container","maxLimitRequestRatio":{"cpu":"6"}})")};
+  EXPECT_EQ(judge({}, objects).ceiling, 600_m);
+}
+
+TEST(Bounds, PodRange) {
+  NamespaceObjects objects = shop();
+  objects.ranges = {range(
+      R"({"type":"Pod","min":{"cpu":"400m"},"max":{"cpu":"1"},"maxLimitRequestRatio":{"cpu":"4"}})")};
+  // The unmanaged container's 200m are not ours to give; the ratio is of the whole pod.
+  const P pod{.containers = {{},
+                             {.name = "fixed",
+                              .limit = "200m",
+                              .more = R"("resizePolicy":[{"resourceName":"cpu",
+                                         "restartPolicy":"RestartContainer"}],)"}}};
+  const PodPolicy policy = judge(pod, objects);
+  EXPECT_EQ(policy.containers.size(), 1u);
+  EXPECT_EQ(policy.floor, 200_m);
+  EXPECT_EQ(policy.ceiling, 600_m);
+}
+
+TEST(Bounds, NoRoomUnderTheRange) {
+  NamespaceObjects objects = shop();
+  objects.ranges = {range(R"({"type":"Container","max":{"cpu":"155m"}})")};
+  const PodPolicy policy = judge({.containers = {{.request = "155m", .limit = "155m"}}}, objects);
+  EXPECT_FALSE(policy.managed);
+  EXPECT_NE(policy.reason.find("no room"), std::string::npos) << policy.reason;
+}
+
+TEST(Bounds, Annotations) {
+  const PodPolicy policy =
+      judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"300m","mbcas.io/max-cpu":"1.5"},)"});
+  EXPECT_EQ(policy.floor, 300_m);
+  EXPECT_EQ(policy.ceiling, 1500_m);
+  // Nonsense says nothing; a ceiling below the floor wins, but not over the request.
+  EXPECT_EQ(judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"lots"},)"}).floor, 100_m);
+  const PodPolicy crossed = judge(
+      {.containers = {{.request = "200m"}},
+       .meta = R"("annotations":{"mbcas.io/min-cpu":"900m","mbcas.io/max-cpu":"50m"},)"});
+  EXPECT_EQ(crossed.floor, 200_m);
+  EXPECT_EQ(crossed.ceiling, 200_m);
+}
+
+TEST(Bounds, HpaKeepsItsSignal) {
+  NamespaceObjects objects = shop();
+  objects.hpas = {object<kube::HorizontalPodAutoscaler>(
+      R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
+      "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
+      "type":"Utilization","averageUtilization":80}}}]}})")};
+  const PodPolicy policy =
+      judge({.containers = {{.request = "400m"}}, .meta = kOwnedByDeployment}, objects);
+  EXPECT_EQ(policy.floor, 400_m) << "400m x 0.8 x 1.25";
+  EXPECT_TRUE(policy.scaled_by_hpa);
+  const PodPolicy tight =
+      judge({.containers = {{.request = "300m"}}, .meta = kOwnedByDeployment}, objects);
+  EXPECT_EQ(tight.floor, 300_m);
+  EXPECT_FALSE(judge({}, objects).scaled_by_hpa) << "not its pod";
+
+  objects.hpas = {object<kube::HorizontalPodAutoscaler>(
+      R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
+      "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
+      "type":"AverageValue","averageValue":"800m"}}}]}})")};
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).floor, 1000_m);
+}
+
+TEST(Bounds, NotReadyPodsAreNotLoweredForAWhile) {
+  EXPECT_EQ(judge({.ready = false}, shop(), {}, std::chrono::minutes(9)).no_decrease,
+            Hold::kNotReady);
+  EXPECT_EQ(judge({.ready = false}, shop(), {}, std::chrono::minutes(11)).no_decrease,
+            Hold::kNothing);
+}
+
+TEST(Bounds, DisruptionBudget) {
+  NamespaceObjects objects = shop();
+  const auto budget = [](int healthy) {
+    return object<kube::PodDisruptionBudget>(fmt::format(
+        R"({{"metadata":{{"name":"b","namespace":"shop"}},"spec":{{"selector":{{"matchLabels":
+        {{"app":"web"}}}}}},"status":{{"currentHealthy":{},"desiredHealthy":2}}}})",
+        healthy));
+  };
+  objects.budgets = {budget(1)};
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).no_decrease, Hold::kDisruption);
+  EXPECT_EQ(judge({}, objects).no_decrease, Hold::kNothing) << "another pod";
+  objects.budgets = {budget(2)};
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).no_decrease, Hold::kNothing);
+}
+
+TEST(Bounds, GuaranteedWithItsAnnotation) {
+  P pod{.containers = {{.request = "500m", .memory_request = "128Mi"}}, .qos = "Guaranteed"};
+  EXPECT_FALSE(judge(pod).managed);
+  pod.meta = R"("annotations":{"mbcas.io/manage-guaranteed":"true"},)";
+  const PodPolicy policy = judge(pod);
+  EXPECT_TRUE(policy.managed);
+  EXPECT_TRUE(policy.requests_follow);
+  EXPECT_EQ(policy.floor, 100_m);
+}
+
+TEST(Bounds, RaiseOnlyKeepsWhatWasDeclared) {
+  EXPECT_EQ(judge({}, shop(R"("labels":{"mbcas.io/mode":"raise-only"},)")).floor, 500_m);
+}
+
+// Each with a reason that names it.
+struct AloneCase {
+  const char* name;
+  P pod;
+  NamespaceObjects objects = shop();
+  const char* says;
+  bool let_go = true;
+};
+TEST(LeftAlone, EachReason) {
+  const std::string vpa =
+      R"({"metadata":{"name":"v","namespace":"shop"},"spec":{"targetRef":{"kind":"Deployment",
+      "name":"web"},"updatePolicy":{"updateMode":"Auto"}}})";
+  NamespaceObjects with_vpa = shop();
+  with_vpa.vpas = {object<kube::VerticalPodAutoscaler>(vpa)};
+  NamespaceObjects terminating = shop();
+  terminating.name_space =
+      object<kube::Namespace>(R"({"metadata":{"name":"shop"},"status":{"phase":"Terminating"}})");
+  P best_effort{.containers = {{.request = "", .limit = "", .memory_request = "", .memory_limit = ""}},
+                .qos = "BestEffort"};
+  const std::vector<AloneCase> cases = {
+      {"annotation", {.meta = R"("annotations":{"mbcas.io/managed":"false"},)"}, shop(), "on the pod"},
+      {"label", {.meta = R"("labels":{"mbcas.io/managed":"false"},)"}, shop(), "on the pod"},
+      {"namespace annotation", {}, shop(R"("annotations":{"mbcas.io/managed":"false"},)"),
+       "on the namespace"},
+      {"namespace label", {}, shop(R"("labels":{"mbcas.io/managed":"false"},)"), "on the namespace"},
+      {"mode off", {}, shop(R"("labels":{"mbcas.io/mode":"off"},)"), "mode is off"},
+      {"unknown mode", {}, shop(R"("labels":{"mbcas.io/mode":"reccomend"},)"), "mode is off"},
+      {"namespace unknown", {}, {}, "not known", false},
+      {"namespace ends", {}, terminating, "being deleted", false},
+      {"deleted", {.meta = R"("deletionTimestamp":"2026-01-01T00:00:00Z",)"}, shop(),
+       "being deleted", false},
+      {"finished", {.phase = "Succeeded"}, shop(), "finished", false},
+      {"mirror", {.meta = R"("annotations":{"kubernetes.io/config.mirror":"x"},)"}, shop(),
+       "static pod", false},
+      {"windows", {.spec = R"("os":{"name":"windows"},)"}, shop(), "Windows", false},
+      {"pod-level", {.spec = R"("resources":{"limits":{"cpu":"1"}},)"}, shop(), "level of the pod",
+       false},
+      {"best effort", best_effort, shop(), "BestEffort"},
+      {"guaranteed", {.qos = "Guaranteed"}, shop(), "Guaranteed"},
+      {"vpa", {.meta = kOwnedByDeployment}, with_vpa, "VerticalPodAutoscaler v"},
+      {"no limit", {.containers = {{.limit = ""}}}, shop(), "no CPU limit"},
+      {"restarts",
+       {.containers = {{.more = R"("resizePolicy":[{"resourceName":"cpu",
+                                   "restartPolicy":"RestartContainer"}],)"}}},
+       shop(),
+       "restarted"},
+  };
+  for (const AloneCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const PodPolicy policy = judge(c.pod, c.objects);
+    EXPECT_FALSE(policy.managed);
+    EXPECT_EQ(policy.let_go, c.let_go);
+    EXPECT_NE(policy.reason.find(c.says), std::string::npos) << policy.reason;
+  }
+}
+
+TEST(LeftAlone, ExcludedNamespacesAndPause) {
+  Settings settings;
+  settings.excluded_namespaces = {"shop"};
+  EXPECT_NE(judge({}, shop(), settings).reason.find("excluded"), std::string::npos);
+  Settings paused;
+  paused.paused = true;
+  EXPECT_EQ(judge({}, shop(R"("labels":{"mbcas.io/mode":"full"},)"), paused).reason,
+            "MBCAS is paused");
+}
+
+TEST(LeftAlone, UnknownNodeIsNoReasonToRestore) {
+  const PodPolicy policy = judgePod(*P{}.make(), shop(), nullptr, {}, Nanos(0));
+  EXPECT_FALSE(policy.managed);
+  EXPECT_FALSE(policy.let_go);
+}
+
+TEST(LeftAlone, OnlyContainersWithALimitAreManaged) {
+  const PodPolicy policy =
+      judge({.containers = {{}, {.name = "free", .limit = ""}, {.name = "other", .limit = "1"}}});
+  ASSERT_EQ(policy.containers.size(), 2u);
+  EXPECT_EQ(policy.containers[1].name, "other");
+}
+
+TEST(Modes, NamespaceOverCluster) {
+  Settings settings;
+  settings.mode = Mode::kRecommend;
+  EXPECT_EQ(effectiveMode(*shop().name_space, settings), Mode::kRecommend);
+  EXPECT_EQ(effectiveMode(*shop(R"("labels":{"mbcas.io/mode":"full"},)").name_space, settings),
+            Mode::kFull);
+}
+
+TEST(Workload, OfADeploymentItsReplicaSetAndOthers) {
+  EXPECT_EQ(workloadOf(*P{.meta = kOwnedByDeployment}.make()), (Workload{"Deployment", "web"}));
+  EXPECT_EQ(workloadOf(*P{}.make()), std::nullopt);
+  const P stateful{
+      .meta = R"("ownerReferences":[{"kind":"StatefulSet","name":"db","uid":"s","controller":true}],)"};
+  EXPECT_EQ(workloadOf(*stateful.make()), (Workload{"StatefulSet", "db"}));
+  const P bare_set{
+      .meta =
+          R"("ownerReferences":[{"kind":"ReplicaSet","name":"rs-1","uid":"s","controller":true}],)"};
+  EXPECT_EQ(workloadOf(*bare_set.make()), (Workload{"ReplicaSet", "rs-1"}));
+}
+
+TEST(LowerCeiling, NeverBelowTheRequest) {
+  PodPolicy policy = judge({.containers = {{.request = "250m"}}});
+  lowerCeiling(policy, 400_m, "ResourceQuota q");
+  EXPECT_EQ(policy.ceiling, 400_m);
+  EXPECT_NE(policy.reason.find("ceiling: ResourceQuota q"), std::string::npos);
+  lowerCeiling(policy, 5_m, "ResourceQuota q");
+  EXPECT_EQ(policy.ceiling, 250_m);
+  EXPECT_EQ(policy.floor, 250_m);
+}
+
+TEST(Split, InProportionWithinBounds) {
+  const PodPolicy policy = judge(
+      {.containers = {{.limit = "600m"}, {.name = "side", .request = "50m", .limit = "200m"}}});
+  EXPECT_EQ(splitTotal(policy, 1600_m, {600_m, 200_m}), (std::vector{1200_m, 400_m}));
+  EXPECT_EQ(splitTotal(policy, 1605_m, {600_m, 200_m}), (std::vector{1210_m, 400_m}));
+  // The smaller would fall below its request.
+  EXPECT_EQ(splitTotal(policy, 160_m, {600_m, 200_m}), (std::vector{110_m, 50_m}));
+  EXPECT_EQ(splitTotal(policy, 1_m, {600_m, 200_m}), (std::vector{100_m, 50_m}));
+}
+
+RC_GTEST_PROP(Bounds, AlwaysConsistent, ()) {
+  const auto cpu = [] { return std::to_string(*rc::gen::inRange(1, 4000)) + "m"; };
+  P pod;
+  pod.containers.clear();
+  const int count = *rc::gen::inRange(1, 4);
+  for (int i = 0; i < count; ++i) {
+    const int limit = *rc::gen::inRange(1, 4000);
+    const int request = *rc::gen::inRange(1, limit + 1);
+    pod.containers.push_back({.name = "c" + std::to_string(i),
+                              .request = std::to_string(request) + "m",
+                              .limit = std::to_string(limit) + "m"});
+  }
+  NamespaceObjects objects = shop();
+  if (*rc::gen::arbitrary<bool>()) {
+    objects.ranges = {range(fmt::format(
+        R"({{"type":"{}","min":{{"cpu":"{}"}},"max":{{"cpu":"{}"}}}})",
+        *rc::gen::element<std::string>("Container", "Pod"), cpu(), cpu()))};
+  }
+  pod.meta = fmt::format(R"("annotations":{{"mbcas.io/min-cpu":"{}","mbcas.io/max-cpu":"{}"}},)",
+                         cpu(), cpu());
+  const PodPolicy policy = judge(pod, objects);
+  RC_ASSERT(!policy.reason.empty());
+  if (!policy.managed) return;
+  RC_ASSERT(policy.floor <= policy.ceiling);
+  RC_ASSERT(policy.floor.count() % 10 == 0);
+  RC_ASSERT(policy.ceiling.count() % 10 == 0);
+  RC_ASSERT(policy.floor >= policy.request());
+  const Millicores total(*rc::gen::inRange(1, 20'000));
+  std::vector<Millicores> bids;
+  for (const ManagedContainer& container : policy.containers) bids.push_back(container.limit);
+  const std::vector<Millicores> split = splitTotal(policy, total, bids);
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    RC_ASSERT(split[i] >= policy.containers[i].request);
+    RC_ASSERT(split[i] <= policy.containers[i].ceiling);
+    RC_ASSERT(split[i].count() % 10 == 0);
+  }
+}
+
+}  // namespace
+}  // namespace mbcas::policy
