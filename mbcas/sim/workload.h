@@ -35,7 +35,7 @@ struct WorkloadSpec {
   int threads = 1;
   Nanos on{0};
   Nanos period{0};
-  Nanos phase{0};   // when the first period begins
+  Nanos phase{0};   // when it begins
   double rate = 0;  // requests a second
   Nanos work{0};    // mean CPU time of a request
   Sizes sizes = Sizes::kExponential;
