@@ -1,82 +1,23 @@
 // `mbcas solve` as its users run it: as a process.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "test/support/process.h"
 
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
+using mbcas::test::Finished;
 
-std::string drain(int fd) {
-  std::string text;
-  std::array<char, 65536> buffer;
-  for (ssize_t n = 0; (n = read(fd, buffer.data(), buffer.size())) > 0;) {
-    text.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  close(fd);
-  return text;
-}
-
-void feed(int fd, const std::string& input) {
-  for (std::size_t done = 0; done < input.size();) {
-    const ssize_t n = write(fd, input.data() + done, input.size() - done);
-    if (n <= 0) break;  // it stopped listening, as it may
-    done += static_cast<std::size_t>(n);
-  }
-  close(fd);
-}
-
-// Runs `mbcas solve` with the arguments and the input, under a limit on its memory.
-Outcome solve(std::vector<std::string> arguments, const std::string& input) {
-  signal(SIGPIPE, SIG_IGN);
-  int in[2];
-  int out[2];
-  int err[2];
-  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-    return {};
-  }
+Finished solve(const std::vector<std::string>& arguments, const std::string& input) {
   std::vector<std::string> words = {MBCAS_BINARY, "solve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(in[0], STDIN_FILENO);
-    dup2(out[1], STDOUT_FILENO);
-    dup2(err[1], STDERR_FILENO);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  close(in[0]);
-  close(out[1]);
-  close(err[1]);
-  Outcome outcome;
-  {
-    std::jthread feeder(feed, in[1], std::cref(input));
-    std::jthread errors([&] { outcome.err = drain(err[0]); });
-    outcome.out = drain(out[0]);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+  return mbcas::test::runProcess(words, input);
 }
 
 std::string contents(const std::filesystem::path& path) {
@@ -86,7 +27,7 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 TEST(Solve, TheFirstExample) {
-  const Outcome outcome = solve(
+  const Finished outcome = solve(
       {},
       R"({"capacity":1000,"pods":[{"id":"a","bid":60,"min":100},{"id":"b","bid":40,"min":100}]})");
   EXPECT_EQ(outcome.exit_code, 0);
@@ -105,7 +46,7 @@ TEST(Solve, EveryGoldenCase) {
     const nlohmann::json file = nlohmann::json::parse(contents(entry.path()));
     for (const auto& golden : file.at("cases")) {
       SCOPED_TRACE(golden.at("name"));
-      const Outcome outcome = solve({"-"}, golden.at("input").dump());
+      const Finished outcome = solve({"-"}, golden.at("input").dump());
       EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
       EXPECT_EQ(nlohmann::json::parse(outcome.out), golden.at("output")) << outcome.out;
       ++cases;
@@ -115,37 +56,38 @@ TEST(Solve, EveryGoldenCase) {
 }
 
 TEST(Solve, ReadsAFile) {
-  const Outcome outcome = solve({"docs/samples/market.json"}, "");
+  const Finished outcome = solve({"docs/samples/market.json"}, "");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(nlohmann::json::parse(outcome.out).at("allocated"), 4000);
 }
 
 TEST(Solve, MissingFile) {
-  const Outcome outcome = solve({"no/such/file.json"}, "");
+  const Finished outcome = solve({"no/such/file.json"}, "");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.err, "mbcas solve: cannot open no/such/file.json\n");
   EXPECT_EQ(solve({"docs"}, "").exit_code, 1) << "a directory opens, but cannot be read";
 }
 
 TEST(Solve, Table) {
-  const Outcome outcome = solve({"-o", "table"}, contents("docs/samples/market.json"));
+  const Finished outcome = solve({"-o", "table"}, contents("docs/samples/market.json"));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out, contents("test/golden/market/sample.table"));
 }
 
 TEST(Solve, TableDisarmsIds) {
-  const Outcome outcome = solve({"-o", "table"}, R"({"capacity":1,"pods":[{"id":"\u001b[31mx"}]})");
+  const Finished outcome =
+      solve({"-o", "table"}, R"({"capacity":1,"pods":[{"id":"\u001b[31mx"}]})");
   EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
   EXPECT_NE(outcome.out.find("?[31mx"), std::string::npos);
 }
 
 TEST(Solve, Lines) {
-  const Outcome outcome = solve({"--jsonl"},
-                                "{\"capacity\":5,\"pods\":[]}\n"
-                                "\n"
-                                "{\"capacity\":5}\n"
-                                "not json\n"
-                                "{\"capacity\":7,\"pods\":[{\"id\":\"a\"}]}");
+  const Finished outcome = solve({"--jsonl"},
+                                 "{\"capacity\":5,\"pods\":[]}\n"
+                                 "\n"
+                                 "{\"capacity\":5}\n"
+                                 "not json\n"
+                                 "{\"capacity\":7,\"pods\":[{\"id\":\"a\"}]}");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err,
             "mbcas solve: line 3: pods: is missing\n"
@@ -160,7 +102,7 @@ TEST(Solve, Lines) {
 }
 
 TEST(Solve, BadInputSaysWhere) {
-  const Outcome outcome = solve({}, R"({"capacity":1,"pods":[{"id":"a","min":200,"max":100}]})");
+  const Finished outcome = solve({}, R"({"capacity":1,"pods":[{"id":"a","min":200,"max":100}]})");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "mbcas solve: pods[0].max: 100 is below min 200\n");
@@ -173,7 +115,7 @@ TEST(Solve, BadUse) {
 }
 
 TEST(Solve, Help) {
-  const Outcome outcome = solve({"--help"}, "");
+  const Finished outcome = solve({"--help"}, "");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_NE(outcome.out.find("Example:"), std::string::npos);
 }
@@ -181,11 +123,11 @@ TEST(Solve, Help) {
 TEST(Solve, RefusesAHundredMegabytes) {
   std::string input = R"({"capacity":1,"pods":[)";
   while (input.size() < 100'000'000) input += R"({"id":"a","bid":1,"min":1},)";
-  const Outcome outcome = solve({}, input);
+  const Finished outcome = solve({}, input);
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "mbcas solve: longer than 33554432 bytes\n");
   // As a line it is one bad line among others.
-  const Outcome lines = solve({"--jsonl"}, input + "\n{\"capacity\":5,\"pods\":[]}\n");
+  const Finished lines = solve({"--jsonl"}, input + "\n{\"capacity\":5,\"pods\":[]}\n");
   EXPECT_EQ(lines.exit_code, 2);
   EXPECT_EQ(lines.err, "mbcas solve: line 1: longer than 33554432 bytes\n");
   EXPECT_NE(lines.out.find("\"unallocated\":5"), std::string::npos);
@@ -195,7 +137,7 @@ TEST(Solve, RefusesDeepNesting) {
   for (const char* bracket : {"[", "{\"pods\":", "{\"capacity\":["}) {
     std::string input;
     while (input.size() < 30'000'000) input += bracket;
-    const Outcome outcome = solve({}, input);
+    const Finished outcome = solve({}, input);
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_LT(outcome.err.size(), 200u) << outcome.err;
   }
