@@ -249,9 +249,8 @@ void addResize(CLI::App& app, int& exit_code) {
       ->expected(1)
       ->take_all();
   command->add_option("--policy", flags->policy, "What to change: limits, requests or both")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Policy>{
-          {"limits", Policy::kLimits}, {"requests", Policy::kRequests}, {"both", Policy::kBoth}}))
-      ->default_str("limits");
+      ->check(CLI::IsMember({"limits", "requests", "both"}))
+      ->capture_default_str();
   command
       ->add_flag("--dry-run{server}", flags->dry_run,
                  "Change nothing: let the API server check (server, the default), or only look at "

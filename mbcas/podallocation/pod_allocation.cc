@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "mbcas/base/quantity.h"
 
@@ -23,13 +22,15 @@ std::optional<Millicores> decodeCpu(JsonCursor value) {
   return quantity->millicores();
 }
 
+constexpr double kGreatestWeight = 1e6;  // the schema allows less
+
 double decodeWeight(JsonCursor value) {
   if (value.isNull()) return 1;
   const std::string_view text = value.scalar();
   double weight = 1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(weight) ||
-      weight < 0) {
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || !(weight >= 0 && weight <= kGreatestWeight)) {
     value.fail("not a weight");
     return 1;
   }
