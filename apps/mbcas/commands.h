@@ -14,6 +14,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
 void addInspect(CLI::App& app, int& exit_code);
+void addResize(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 
 }  // namespace mbcas::cli

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     std::puts("mbcas " MBCAS_VERSION);
   });
   addInspect(app, exit_code);
+  addResize(app, exit_code);
   addSolve(app, exit_code);
 
   try {

@@ -116,7 +116,6 @@ std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status
   json.key("metadata").beginObject();
   json.key("name").value(allocation.name);
   json.key("namespace").value(allocation.namespace_);
-  writeText(json, "uid", allocation.uid);
   json.endObject();
   json.key("status").beginObject();
   writeText(json, "phase", podallocation::name(status.phase));

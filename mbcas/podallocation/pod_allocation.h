@@ -153,7 +153,8 @@ struct Owner {
 
 // Bodies for server-side apply, which owns what it names and drops what it no longer names.
 std::string applySpec(const Owner& pod, const Spec& spec);
-// Only if the object is still the one that was read: its UID goes along.
+// Whatever object has the name by then: its name is a UID, so it speaks of the same pod. (The API
+// server does not hold a UID in a patch of status against anything.)
 std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status);
 
 }  // namespace mbcas::podallocation

@@ -29,6 +29,7 @@ constexpr auto kAdmission = std::to_array<Phrase>({
 
 constexpr auto kValidation = std::to_array<Phrase>({
     {"Pod QOS Class may not change", Refusal::kQosWouldChange},
+    {"must be greater than or equal to 0", Refusal::kNotPositive},
     {"must be less than or equal to cpu limit", Refusal::kRequestAboveLimit},
     {"resources for non-sidecar init containers are immutable", Refusal::kInitContainer},
     {"containers may not be ", Refusal::kNoSuchContainer},
@@ -36,7 +37,6 @@ constexpr auto kValidation = std::to_array<Phrase>({
     {"windows pods cannot be resized", Refusal::kWindows},
     {"pod-level resources", Refusal::kPodLevelResources},
     {"without support for resize", Refusal::kNodeWithoutSupport},
-    {"must be greater than or equal to 0", Refusal::kNotPositive},
 });
 
 template <std::size_t n>

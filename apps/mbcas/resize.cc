@@ -1,0 +1,275 @@
+// mbcas resize: change the CPU of a running pod in place.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/mbcas/cluster_flags.h"
+#include "apps/mbcas/commands.h"
+#include "mbcas/base/json_writer.h"
+#include "mbcas/base/quantity.h"
+#include "mbcas/resize/resize.h"
+
+namespace mbcas::cli {
+namespace {
+
+using kube::Pod;
+using resize::ContainerCpu;
+using resize::Outcome;
+using resize::Policy;
+using resize::Verdict;
+
+constexpr const char* kFooter = R"(Examples:
+  mbcas resize default/web-1 --cpu 750m --wait
+  mbcas resize -n shop web-1 --container server --cpu 1.5 --dry-run
+
+--cpu is the sum over the chosen containers, rounded up to a step of 10m; several share it in
+proportion to what they have. Requests stay as they are unless --policy says otherwise. A container
+without a CPU limit is not given one, for Kubernetes could never remove it again, and none is
+restarted.
+
+Exit code: 0 done (or accepted, without --wait), 1 refused, failed or not done in time, 2 the
+command is wrong.)";
+
+struct Flags {
+  ClusterFlags cluster;
+  std::string pod;
+  std::vector<std::string> containers;
+  std::string cpu;
+  std::string policy = "limits";
+  std::string dry_run;  // "", "client", "server"
+  bool wait = false;
+  double timeout = 30;
+  std::string output = "text";
+};
+
+struct Target {
+  std::string name_space;
+  std::string pod;
+};
+
+void complain(std::string_view message) {
+  fmt::print(stderr, "mbcas resize: {}\n", message);
+}
+
+std::string text(std::optional<Millicores> cpu) {
+  return cpu ? fmt::format("{}m", cpu->count()) : "none";
+}
+
+// "NS/POD", or "POD" in the default namespace.
+Target targetOf(const std::string& words, const std::string& default_namespace) {
+  const kube::SplitKey key = kube::splitKey(words);
+  return {key.name_space.empty() ? default_namespace : std::string(key.name_space),
+          std::string(key.name)};
+}
+
+bool isTarget(const std::string& words) {
+  const std::size_t slash = words.find('/');
+  return !words.empty() && words.back() != '/' && slash != 0 && slash == words.rfind('/');
+}
+
+Policy policyOf(std::string_view name) {
+  if (name == "requests") return Policy::kRequests;
+  return name == "both" ? Policy::kBoth : Policy::kLimits;
+}
+
+class Report {
+ public:
+  Report(const Flags& flags, const Target& target) : flags_(flags), target_(target) {}
+
+  int end(const Outcome& outcome, const Pod* pod = nullptr,
+          const std::vector<ContainerCpu>& containers = {}) const {
+    const bool good = outcome.verdict == Verdict::kAccepted || outcome.verdict == Verdict::kDone;
+    if (flags_.output == "json") {
+      fmt::print("{}\n", json(outcome, pod, containers));
+    } else if (good) {
+      fmt::print("{}: {}\n", line(containers, *pod), verdictText(outcome));
+    }
+    if (!good) complain(fmt::format("{}/{}: {}", target_.name_space, target_.pod, why(outcome)));
+    return good ? kDone : kFailed;
+  }
+
+ private:
+  std::string verdictText(const Outcome& outcome) const {
+    if (!flags_.dry_run.empty())
+      return fmt::format("would be accepted ({} dry run)", flags_.dry_run);
+    return outcome.verdict == Verdict::kDone ? "done" : "accepted";
+  }
+
+  static std::string why(const Outcome& outcome) {
+    std::string what(name(outcome.verdict));
+    if (outcome.refusal != resize::Refusal::kNone) {
+      what += fmt::format(" ({})", name(outcome.refusal));
+    }
+    return outcome.message.empty() ? what : fmt::format("{}: {}", what, outcome.message);
+  }
+
+  std::string line(const std::vector<ContainerCpu>& containers, const Pod& pod) const {
+    std::vector<std::string> parts;
+    for (const ContainerCpu& wanted : containers) {
+      const kube::Container* now = pod.container(wanted.name);
+      if (wanted.request) {
+        parts.push_back(fmt::format("{} request {} -> {}", wanted.name, text(now->requests.cpu()),
+                                    text(wanted.request)));
+      }
+      if (wanted.limit) {
+        parts.push_back(fmt::format("{} limit {} -> {}", wanted.name, text(now->limits.cpu()),
+                                    text(wanted.limit)));
+      }
+    }
+    return fmt::format("{}/{}: {}", target_.name_space, target_.pod, fmt::join(parts, ", "));
+  }
+
+  std::string json(const Outcome& outcome, const Pod* pod,
+                   const std::vector<ContainerCpu>& containers) const {
+    std::string out;
+    JsonWriter json(out);
+    json.beginObject();
+    json.key("namespace").value(target_.name_space).key("pod").value(target_.pod);
+    if (pod != nullptr) json.key("uid").value(pod->meta.uid);
+    json.key("verdict").value(name(outcome.verdict));
+    if (outcome.refusal != resize::Refusal::kNone) {
+      json.key("refusal").value(name(outcome.refusal));
+    }
+    if (!outcome.message.empty()) json.key("message").value(outcome.message);
+    if (!flags_.dry_run.empty()) json.key("dryRun").value(flags_.dry_run);
+    json.key("containers").beginArray();
+    for (const ContainerCpu& wanted : containers) {
+      const kube::Container* now = pod->container(wanted.name);
+      json.beginObject().key("name").value(wanted.name);
+      const auto change = [&](std::string_view key, std::optional<Millicores> from,
+                              std::optional<Millicores> to) {
+        if (!to) return;
+        json.key(key).beginObject();
+        if (from) json.key("from").value(text(from));
+        json.key("to").value(text(to)).endObject();
+      };
+      change("request", now->requests.cpu(), wanted.request);
+      change("limit", now->limits.cpu(), wanted.limit);
+      json.endObject();
+    }
+    json.endArray().endObject();
+    return out;
+  }
+
+  const Flags& flags_;
+  const Target& target_;
+};
+
+Outcome rejected(resize::Refusal refusal, std::string message) {
+  return {.verdict = Verdict::kRejected, .refusal = refusal, .message = std::move(message)};
+}
+
+// Less than the containers request: split() gives them that much nevertheless.
+std::optional<Outcome> tooLittle(const std::vector<ContainerCpu>& containers, Millicores wanted) {
+  Millicores sum(0);
+  for (const ContainerCpu& container : containers) {
+    sum += container.limit.value_or(Millicores(0));
+  }
+  if (sum <= resize::roundUpToStep(wanted)) return std::nullopt;
+  return rejected(
+      resize::Refusal::kRequestAboveLimit,
+      fmt::format("{} is below what its containers request, {}", text(wanted), text(sum)));
+}
+
+int resizePod(kube::Client& client, const Flags& flags, const Target& target, Millicores cpu) {
+  const Report report(flags, target);
+  const auto pod = client.get<Pod>(target.name_space, target.pod);
+  if (!pod) return report.end(resize::interpret(pod.error()));
+  Result<std::vector<ContainerCpu>> containers =
+      resize::split(**pod, cpu, policyOf(flags.policy), flags.containers);
+  if (!containers) {
+    return report.end(rejected(flags.containers.empty() ? resize::Refusal::kNoLimit
+                                                        : resize::Refusal::kNoSuchContainer,
+                               containers.error().message()),
+                      pod->get());
+  }
+  if (const std::optional<Outcome> outcome = tooLittle(*containers, cpu)) {
+    return report.end(*outcome, pod->get(), *containers);
+  }
+  const resize::Request request{.containers = *containers};
+  if (flags.dry_run == "client") {
+    const std::optional<resize::Rejection> rejection = check(**pod, request);
+    return report.end(rejection ? rejected(rejection->refusal, rejection->message)
+                                : Outcome{.verdict = Verdict::kAccepted},
+                      pod->get(), *containers);
+  }
+  Outcome outcome = submit(client, **pod, request,
+                           {.field_manager = "mbcas-cli", .dry_run = flags.dry_run == "server"});
+  if (outcome.verdict == Verdict::kAccepted && flags.wait && flags.dry_run.empty()) {
+    const std::chrono::duration<double> timeout(flags.timeout);
+    outcome = wait(client, *outcome.attempt, std::chrono::duration_cast<Nanos>(timeout));
+  }
+  return report.end(outcome, pod->get(), *containers);
+}
+
+int resizeCommand(const Flags& flags) {
+  const Result<Quantity> cpu = Quantity::parse(flags.cpu);
+  if (!cpu || *cpu <= Quantity() || cpu->millicores() > Millicores(10'000'000)) {
+    complain(fmt::format("--cpu {}: not an amount of CPU such as 750m or 1.5", flags.cpu));
+    return kUsage;
+  }
+  if (!isTarget(flags.pod)) {
+    complain(fmt::format("{}: not NAMESPACE/POD or POD", flags.pod));
+    return kUsage;
+  }
+  const Result<kube::ClientConfig> config = findCluster(flags.cluster);
+  if (!config) {
+    complain(config.error().message());
+    return kFailed;
+  }
+  const Target target = targetOf(flags.pod, config->name_space);
+  const std::chrono::duration<double> timeout(flags.timeout);
+  const SystemClock clock;
+  kube::HttpLoop loop;
+  kube::Client client(loop, *config, clock,
+                      {.user_agent = "mbcas/" MBCAS_VERSION,
+                       .max_retries = 3,
+                       .timeout = std::chrono::duration_cast<Nanos>(timeout)});
+  return resizePod(client, flags, target, cpu->millicores());
+}
+
+}  // namespace
+
+void addResize(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("resize", "Change the CPU of a running pod in place");
+  command->footer(kFooter);
+  command->add_option("POD", flags->pod, "NAMESPACE/POD, or POD")->required();
+  command->add_option("--cpu", flags->cpu, "CPU to have, such as 750m or 1.5")->required();
+  command
+      ->add_option("-c,--container", flags->containers,
+                   "Container or sidecar to resize; may be repeated (default: all with a limit)")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--policy", flags->policy, "What to change: limits, requests or both")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Policy>{
+          {"limits", Policy::kLimits}, {"requests", Policy::kRequests}, {"both", Policy::kBoth}}))
+      ->default_str("limits");
+  command
+      ->add_flag("--dry-run{server}", flags->dry_run,
+                 "Change nothing: let the API server check (server, the default), or only look at "
+                 "the pod (client)")
+      ->check(CLI::IsMember({"client", "server"}));
+  command->add_flag("--wait", flags->wait, "Until the kubelet has applied it");
+  command
+      ->add_option("--timeout", flags->timeout,
+                   "Of --wait, and of each request; seconds, or with a unit: 500ms, 30s, 2m")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+  command->add_option("-o,--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  addClusterFlags(*command, flags->cluster);
+  command->callback([flags, &exit_code] { exit_code = resizeCommand(*flags); });
+}
+
+}  // namespace mbcas::cli
