@@ -446,7 +446,7 @@ class Engine::Impl {
       break;
     }
     if (allocation && decision.status) {
-      if (auto written = writeStatus(*pod, *allocation, *decision.status, entry); !written) {
+      if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status), entry); !written) {
         return Reconciled::failed(written.error());
       }
     }
@@ -630,7 +630,10 @@ class Engine::Impl {
   }
 
   Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
-                           const podallocation::Status& status, Entry& entry) {
+                           podallocation::Status status, Entry& entry) {
+    // The schema takes 1024 characters; a message of the server may be longer.
+    constexpr std::size_t kLongest = 1000;
+    if (status.reason.size() > kLongest) status.reason.resize(kLongest);
     const podallocation::Status before = allocation.statusValue();
     if (before == status) return {};
     kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);

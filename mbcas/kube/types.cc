@@ -169,8 +169,8 @@ HorizontalPodAutoscaler::Metric decodeMetric(Arena& arena, JsonCursor value) {
         if (target == "type") metric.target_type = arena.text(amount.text());
         if (target == "averageUtilization") metric.average_utilization = int32(amount);
         if (target == "averageValue") {
-          const Result<Quantity> value = Quantity::parse(amount.scalar());
-          if (value) metric.average_value = Amounts::ofCpu(value->millicores());
+          const Result<Quantity> quantity = Quantity::parse(amount.scalar());
+          if (quantity) metric.average_value = Amounts::ofCpu(quantity->millicores());
         }
       });
     });

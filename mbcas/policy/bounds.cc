@@ -15,7 +15,7 @@
 namespace mbcas::policy {
 namespace {
 
-using control::kStep;
+using control::kLimitStep;
 using control::roundDown;
 using control::roundUp;
 using kube::LimitRange;
@@ -163,8 +163,8 @@ std::string takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>&
       managed.declared = original.limit.value_or(managed.declared);
       managed.request = original.request.value_or(managed.request);
     }
-    managed.floor = kStep;
-    if (!policy.requests_follow) managed.floor = std::max(kStep, managed.request);
+    managed.floor = kLimitStep;
+    if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
     if (managed.ceiling < managed.floor) {
       obstacle = fmt::format("container {} has no room below the maximum of {}", managed.name,
@@ -182,8 +182,8 @@ Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Setti
   Millicores requests = sumOf(policy.containers, &ManagedContainer::floor);
   std::string name = policy.requests_follow ? "LimitRange" : "its request";
   if (!policy.requests_follow && wouldBeGuaranteedAtRequests(pod, policy)) {
-    requests = std::max(requests, roundUp(policy.request()) + kStep);
-    if (requests == policy.request()) requests += kStep;
+    requests = std::max(requests, roundUp(policy.request()) + kLimitStep);
+    if (requests == policy.request()) requests += kLimitStep;
     name = "its request: equal to it, the pod would become Guaranteed";
   }
   floor.atLeast(requests, name);
@@ -333,19 +333,19 @@ std::vector<Millicores> splitTotal(const PodPolicy& policy, Millicores total,
   Millicores least;
   for (std::size_t i = 0; i < count; ++i) {
     const ManagedContainer& container = policy.containers[i];
-    const std::int64_t floor = container.floor.count() / kStep.count();
+    const std::int64_t floor = container.floor.count() / kLimitStep.count();
     problem.pods.push_back(
         {.id = container.name,
          .bid = static_cast<double>(std::max<std::int64_t>(1, bids[i].count())),
          .min = Millicores(floor),
-         .max = Millicores(std::max(floor, container.ceiling.count() / kStep.count()))});
+         .max = Millicores(std::max(floor, container.ceiling.count() / kLimitStep.count()))});
     least += Millicores(floor);
   }
-  problem.capacity = std::max(least, Millicores(roundUp(total).count() / kStep.count()));
+  problem.capacity = std::max(least, Millicores(roundUp(total).count() / kLimitStep.count()));
   std::vector<Millicores> split;
   const Result<market::Clearing> clearing = market::clear(problem);
   for (std::size_t i = 0; i < count; ++i) {
-    split.push_back(clearing ? clearing->pods[i].cpu * kStep.count() : policy.containers[i].limit);
+    split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count() : policy.containers[i].limit);
   }
   return split;
 }

@@ -1,5 +1,6 @@
 #include "mbcas/policy/quota.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "mbcas/policy/fixture_test.h"

@@ -79,10 +79,13 @@ Result<void> store(Result<Value> parsed, Target& target) {
 }
 
 Result<void> storeWithin(Result<double> parsed, double least, double most, double& target) {
-  if (parsed && !(*parsed >= least && *parsed <= most)) {
-    return failure(fmt::format("{} is not between {} and {}", *parsed, least, most));
+  if (!parsed) return failure(std::move(parsed).error());
+  const double number = *parsed;
+  if (!(number >= least && number <= most)) {
+    return failure(fmt::format("{} is not between {} and {}", number, least, most));
   }
-  return store(std::move(parsed), target);
+  target = number;
+  return {};
 }
 
 struct Field {

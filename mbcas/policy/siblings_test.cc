@@ -1,5 +1,6 @@
 #include "mbcas/policy/siblings.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 namespace mbcas::policy {

@@ -1,0 +1,374 @@
+// The controller against a real kube-apiserver: what it does in each situation, with its own account,
+// rights and admission policies.
+#include "mbcas/controller/startup.h"
+#include "test/integration/controller_fixture.h"
+
+namespace mbcas::test {
+namespace {
+
+using namespace literals;
+using namespace std::chrono_literals;
+
+using ControllerApiTest = ControllerTest;
+
+TEST_F(ControllerApiTest, RaisesAndLowers) {
+  const auto pod = makePod("p");
+  startEngine();
+  desire(*pod, 200_m);
+  expectApplied(*pod, 200_m);
+  EXPECT_EQ(annotation("p"), "") << "nothing was changed yet";
+  const auto first = allocation(*pod);
+  ASSERT_NE(first->bounds(), nullptr);
+  EXPECT_TRUE(first->bounds()->managed);
+  EXPECT_EQ(first->bounds()->floor, 100_m);
+  EXPECT_EQ(first->bounds()->ceiling, 7200_m);
+
+  desire(*pod, 500_m);
+  expectApplied(*pod, 500_m);
+  EXPECT_EQ(annotation("p"), R"({"main":{"request":"100m","limit":"200m"}})");
+  EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitRaised"); }));
+
+  desire(*pod, 200_m);
+  expectApplied(*pod, 200_m);
+  EXPECT_EQ(sent("p"), (std::vector<std::string>{"500m", "340m", "230m", "200m"})) << describe(*pod);
+  EXPECT_EQ(kubelet->actuated("p"), 4);
+  EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitLowered"); }));
+  EXPECT_EQ(refusals(), 0);
+  EXPECT_EQ(get("p")->container("main")->requests.cpu(), 100_m) << "requests are never touched";
+}
+
+TEST_F(ControllerApiTest, ALowerLimitWaitsForTheCooldown) {
+  const auto pod = makePod("p", "100m", "400m");
+  startEngine({{"cooldown", "1h"}});
+  desire(*pod, 500_m);
+  expectApplied(*pod, 500_m);
+  desire(*pod, 450_m);
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*pod);
+    return now->phase == Phase::kPending && now->observed_desired == 450_m &&
+           now->applied == 500_m &&
+           now->status_reason.view().find("cooldown") != std::string_view::npos;
+  })) << describe(*pod);
+  desire(*pod, 600_m);  // raises do not wait
+  expectApplied(*pod, 600_m);
+}
+
+TEST_F(ControllerApiTest, SharesOutOverContainersAndASidecar) {
+  const auto pod = createPod(R"({"metadata":{"name":"p"},"spec":{"nodeName":"node-1",
+    "initContainers":[{"name":"setup","image":"x","resources":{"requests":{"cpu":"50m"},"limits":{"cpu":"50m"}}},
+    {"name":"proxy","image":"x","restartPolicy":"Always","resources":{"requests":{"cpu":"50m"},"limits":{"cpu":"100m"}}}],
+    "containers":[{"name":"main","image":"x","resources":{"requests":{"cpu":"100m"},"limits":{"cpu":"300m"}}},
+    {"name":"free","image":"x","resources":{"requests":{"cpu":"10m"}}}]}})");
+  ASSERT_TRUE(pod);
+  ASSERT_TRUE(eventually([&] { return get("p")->phase == kube::PodPhase::kRunning; }));
+  startEngine();
+  desire(*pod, 800_m);
+  EXPECT_TRUE(eventually([&] { return appliedIs(*pod, 800_m); })) << describe(*pod);
+  EXPECT_EQ(limitOf("p", "main"), 600_m);
+  EXPECT_EQ(limitOf("p", "proxy"), 200_m);
+  EXPECT_FALSE(get("p")->container("free")->limits.cpu()) << "adding a limit cannot be undone";
+  desire(*pod, 800_m, std::nullopt, {{"main", 400_m}, {"proxy", 400_m}});
+  EXPECT_TRUE(eventually([&] { return limitOf("p", "proxy") == 400_m; })) << describe(*pod);
+  annotate("p", "mbcas.io/managed", "false");
+  EXPECT_TRUE(eventually([&] {
+    return limitOf("p", "main") == 300_m && limitOf("p", "proxy") == 100_m && annotation("p").empty();
+  })) << describe(*pod);
+}
+
+TEST_F(ControllerApiTest, ClampsToALimitRange) {
+  ASSERT_TRUE(admin->create<kube::LimitRange>(
+      ns, R"({"metadata":{"name":"r"},"spec":{"limits":[{"type":"Container","max":{"cpu":"400m"},
+      "maxLimitRequestRatio":{"cpu":"3"}}]}})"));
+  const auto pod = makePod("p", "100m", "200m");
+  startEngine();
+  desire(*pod, 3000_m);
+  expectApplied(*pod, 300_m);
+  const auto now = allocation(*pod);
+  ASSERT_EQ(now->conditions.size(), 1u);
+  EXPECT_EQ(now->conditions[0].type, "Clamped");
+  EXPECT_NE(now->bounds()->reason.view().find("LimitRange r"), std::string_view::npos);
+  EXPECT_EQ(refusals(), 0) << describe(*pod);
+}
+
+TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
+  ASSERT_TRUE(admin->create<kube::ResourceQuota>(
+      ns, R"({"metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"2"}}})"));
+  // There is no quota controller here: its part is ours.
+  const auto used = [&](const std::string& cpu) {
+    const auto done = admin->patch<kube::ResourceQuota>(
+        ns, "q", kube::PatchType::kMerge,
+        fmt::format(R"({{"status":{{"hard":{{"limits.cpu":"2"}},"used":{{"limits.cpu":"{}"}}}}}})",
+                    cpu),
+        {.subresource = "status"});
+    ASSERT_TRUE(done) << done.error().describe();
+  };
+  used("0");
+  std::vector<std::shared_ptr<const Pod>> pods;
+  for (const char* name : {"a", "b", "c"}) pods.push_back(makePod(name, "100m", "200m"));
+  startEngine();
+  for (const auto& pod : pods) desire(*pod, 2000_m, 2000_m);
+  // 2000m less 200m of headroom, among three alike.
+  for (const auto& pod : pods) {
+    EXPECT_TRUE(eventually([&] {
+      const auto now = allocation(*pod);
+      return now && now->phase == Phase::kApplied && now->applied == 600_m;
+    })) << describe(*pod);
+  }
+  // One needs less: the others get it, after it has let go.
+  desire(*pods[0], 200_m, 200_m);
+  EXPECT_TRUE(eventually([&] { return limitOf("a") <= 200_m; })) << describe(*pods[0]);
+  used("1400m");
+  EXPECT_TRUE(eventually([&] { return limitOf("b") == 800_m && limitOf("c") == 800_m; }))
+      << describe(*pods[1]);
+  EXPECT_EQ(refusals(), 0) << describe(*pods[1]);
+}
+
+TEST_F(ControllerApiTest, WhatTheNodeCannotDoIsTakenBack) {
+  const auto pod = makePod("p");
+  kubelet->behave(FakeKubelet::Behaviour::kRefuse, "p");
+  startEngine();
+  desire(*pod, 500_m);
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*pod);
+    return now && now->phase == Phase::kFailed && now->applied == 200_m;
+  })) << describe(*pod);
+  EXPECT_TRUE(eventually([&] { return get("p")->container("main")->limits.cpu() == 200_m; }))
+      << "the spec is as it was";
+  kubelet->behave(FakeKubelet::Behaviour::kApply, "p");
+  expectApplied(*pod, 500_m);  // tried again, by itself
+}
+
+TEST_F(ControllerApiTest, OptingOutRestoresExactly) {
+  const auto pod = makePod("p", "100m", "205m");
+  startEngine();
+  desire(*pod, 900_m);
+  expectApplied(*pod, 900_m);
+  annotate("p", "mbcas.io/managed", "false");
+  EXPECT_TRUE(eventually([&] { return limitOf("p") == 205_m && annotation("p").empty(); }))
+      << describe(*pod);
+  EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "Restored"); }));
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*pod);
+    return !now->bounds()->managed && now->phase == Phase::kApplied;
+  })) << describe(*pod);
+  annotate("p", "mbcas.io/managed", "");
+  expectApplied(*pod, 900_m);  // and back again
+}
+
+TEST_F(ControllerApiTest, EveryWayOfLettingGo) {
+  const auto pod = makePod("p");
+  startEngine();
+  const auto raised = [&] {
+    desire(*pod, 900_m);
+    expectApplied(*pod, 900_m);
+  };
+  const auto restored = [&](const char* how) {
+    EXPECT_TRUE(eventually([&] { return limitOf("p") == 200_m && annotation("p").empty(); }))
+        << how << describe(*pod);
+  };
+  const auto label = [&](const std::string& mode) {
+    ASSERT_TRUE(admin->patch<kube::Namespace>(
+        "", ns, kube::PatchType::kMerge,
+        fmt::format(R"({{"metadata":{{"labels":{{"mbcas.io/mode":{}}}}}}})", mode)));
+  };
+  raised();
+  label("\"off\"");
+  restored("mode off");
+  label("null");
+  expectApplied(*pod, 900_m);
+  label("\"recommend\"");
+  restored("mode recommend");
+  EXPECT_TRUE(eventually([&] {
+    return allocation(*pod)->status_reason == "mode recommend: would be set to 900m";
+  })) << describe(*pod);
+  label("null");
+  expectApplied(*pod, 900_m);
+  const auto pause = [&](const std::string& value) {
+    ASSERT_TRUE(admin->patch<kube::ConfigMap>(
+        kSystem, "mbcas", kube::PatchType::kMerge,
+        fmt::format(R"({{"data":{{"paused":"{}"}}}})", value)));
+  };
+  pause("true");
+  restored("paused");
+  pause("nonsense");  // not taken over
+  pause("false");
+  expectApplied(*pod, 900_m);
+  // The allocation is deleted while nobody looks.
+  stopEngine();
+  ASSERT_TRUE(admin->remove<PodAllocation>(ns, pod->meta.uid));
+  startEngine();
+  restored("allocation deleted");
+}
+
+TEST_F(ControllerApiTest, SomebodyElsesLimitBecomesTheDeclaredOne) {
+  const auto pod = makePod("p");
+  startEngine();
+  desire(*pod, 900_m);
+  expectApplied(*pod, 900_m);
+  ASSERT_TRUE(admin->patch<Pod>(
+      ns, "p", kube::PatchType::kStrategic,
+      R"({"spec":{"containers":[{"name":"main","resources":{"limits":{"cpu":"600m"}}}]}})",
+      {.subresource = "resize", .field_manager = "somebody"}));
+  EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "DeclaredChanged"); })) << describe(*pod);
+  expectApplied(*pod, 900_m);  // still what the agent desires
+  EXPECT_EQ(annotation("p"), R"({"main":{"request":"100m","limit":"600m"}})");
+  annotate("p", "mbcas.io/managed", "false");
+  EXPECT_TRUE(eventually([&] { return limitOf("p") == 600_m; })) << describe(*pod);
+}
+
+TEST_F(ControllerApiTest, ADryRunChangesNothing) {
+  const auto pod = makePod("p");
+  startEngine({}, true);
+  desire(*pod, 900_m);
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*pod);
+    return now && now->status_reason == "dry run: would be set to 900m";
+  })) << describe(*pod);
+  EXPECT_EQ(limitOf("p"), 200_m);
+  EXPECT_EQ(annotation("p"), "");
+}
+
+TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
+  const auto good = makePod("good");
+  const auto guaranteed = createPod(podBody("g", "200m", "200m", R"("nodeName":"node-1",)"));
+  startEngine();
+  const auto write = [&](const std::string& name, const podallocation::Spec& spec) {
+    return admin->apply<PodAllocation>(ns, name, podallocation::applySpec({spec.pod_name, name}, spec),
+                                       {.field_manager = "bad"});
+  };
+  const auto failed = [&](const std::string& name, const std::string& why) {
+    return eventually([&] {
+      const auto now = admin->get<PodAllocation>(ns, name);
+      return now && (*now)->phase == Phase::kFailed &&
+             (*now)->status_reason.view().find(why) != std::string_view::npos;
+    });
+  };
+  podallocation::Spec spec{.name_space = ns, .pod_name = "nobody", .node = kNode, .desired = 500_m};
+  ASSERT_TRUE(write("00000000-0000-0000-0000-000000000001", spec));
+  EXPECT_TRUE(failed("00000000-0000-0000-0000-000000000001", "no pod nobody"));
+  spec.pod_name = "good";
+  ASSERT_TRUE(write("00000000-0000-0000-0000-000000000002", spec));
+  EXPECT_TRUE(failed("00000000-0000-0000-0000-000000000002", "UID"));
+  spec.node = "elsewhere";
+  const std::string uid = good->meta.uid.string();
+  ASSERT_TRUE(write(uid, spec));
+  EXPECT_TRUE(failed(uid, "decided on node elsewhere"));
+  EXPECT_FALSE(admin->apply<PodAllocation>(
+      ns, "x", R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
+      "name":"x"},"spec":{"namespace":")" + ns + R"(","podName":"good","desiredCPULimit":"-5"}})",
+      {.field_manager = "bad"})) << "refused by the schema";
+  // A Guaranteed pod is left alone, and its allocation says why.
+  desire(*guaranteed, 900_m);
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*guaranteed);
+    return now && now->bounds() != nullptr && !now->bounds()->managed &&
+           now->bounds()->reason.view().find("Guaranteed") != std::string_view::npos;
+  })) << describe(*guaranteed);
+  // An absurd wish is clamped; other pods go on.
+  const auto greedy = makePod("greedy");
+  desire(*greedy, 9'999'000_m);
+  expectApplied(*greedy, 7200_m);
+  EXPECT_EQ(limitOf("good"), 200_m);
+  EXPECT_EQ(limitOf("g"), 200_m);
+}
+
+TEST_F(ControllerApiTest, ThreeRequestsADecision) {
+  std::vector<std::shared_ptr<const Pod>> pods;
+  for (int i = 0; i < 5; ++i) pods.push_back(makePod("p" + std::to_string(i)));
+  startEngine();
+  const auto all = [&](Millicores cpu) {
+    for (const auto& pod : pods) desire(*pod, cpu);
+    for (const auto& pod : pods) expectApplied(*pod, cpu);
+  };
+  // Writes, as the server answered them. Events are sent in the background: wait until they are.
+  const auto writes = [&] {
+    const auto count = [&] {
+      int sum = 0;
+      const std::string text = metrics->text();
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at);
+        const std::string line = text.substr(at, end - at);
+        at = end + 1;
+        if (!line.starts_with("rest_client_requests_total{")) continue;
+        if (line.find("\"GET\"") != std::string::npos) continue;
+        sum += std::stoi(line.substr(line.rfind(' ') + 1));
+      }
+      return sum;
+    };
+    for (int before = -1;;) {
+      const int now = count();
+      if (now == before) return now;
+      before = now;
+      std::this_thread::sleep_for(1500ms);
+    }
+  };
+  all(300_m);  // the first keeps the original, too
+  const int before = writes();
+  for (const Millicores cpu : {400_m, 500_m, 600_m, 700_m}) all(cpu);
+  const int spent = writes() - before;
+  RecordProperty("writes_for_20_decisions", spent);
+  EXPECT_LE(spent, 60 + 5) << "resize, status and event for each of 20 decisions";
+  EXPECT_GE(spent, 40);
+}
+
+TEST_F(ControllerApiTest, ANewPodStartsAtItsSiblingsLevel) {
+  // Siblings teach once they are half a minute old, so this needs patience.
+  const std::string owner =
+      R"(,"labels":{"pod-template-hash":"h1"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-h1","uid":"r","controller":true}])";
+  const auto old = makePod("old", "100m", "200m", owner);
+  startEngine();
+  desire(*old, 900_m);
+  expectApplied(*old, 900_m);
+  // All pods of the workload go; its level is remembered.
+  ASSERT_TRUE(admin->remove<Pod>(ns, "old", {.grace_seconds = 0}));
+  ASSERT_TRUE(admin->remove<PodAllocation>(ns, old->meta.uid));
+  const auto young = makePod("young", "100m", "200m", owner);
+  desire(*young, 200_m);
+  EXPECT_TRUE(eventually([&] {
+    const auto now = allocation(*young);
+    return now && now->bounds() != nullptr && now->bounds()->start == 900_m;
+  })) << describe(*young);
+}
+
+TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
+  const auto lease = [&](const std::string& time) {
+    const auto written = admin->apply<kube::Lease>(
+        kSystem, "mbcas-agent-node-1",
+        fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{
+        "name":"mbcas-agent-node-1"}},"spec":{{"holderIdentity":"agent","renewTime":"{}"}}}})",
+                    time),
+        {.field_manager = "agent"});
+    ASSERT_TRUE(written) << written.error().describe();
+  };
+  const auto low = makePod("low", "100m", "400m");
+  const auto high = makePod("high", "100m", "400m");
+  lease("2026-01-01T00:00:00.000000Z");
+  startEngine({{"silence", "20s"}});
+  desire(*low, 300_m);
+  desire(*high, 700_m);
+  expectApplied(*low, 300_m);
+  expectApplied(*high, 700_m);
+  EXPECT_TRUE(eventually([&] { return limitOf("low") == 400_m; })) << describe(*low);
+  EXPECT_EQ(limitOf("high"), 700_m) << "never lowered";
+  // It speaks again, and is listened to.
+  lease("2026-01-01T00:01:00.000000Z");
+  expectApplied(*low, 300_m);
+}
+
+TEST_F(ControllerApiTest, SaysWhatIsMissingAtTheStart) {
+  EXPECT_TRUE(controller::checkCluster(*admin, kSystem, false));
+  kube::Client allowed(loop, controllerConfig(), clock);
+  const Result<void> good = controller::checkCluster(allowed, kSystem, false);
+  EXPECT_TRUE(good) << good.error().message();
+  kube::ClientConfig other = config;
+  other.impersonate.user = "stranger";
+  kube::Client stranger(loop, other, clock);
+  const Result<void> bad = controller::checkCluster(stranger, kSystem, false);
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message().find("patch pods/resize"), std::string::npos)
+      << bad.error().message();
+  EXPECT_NE(bad.error().message().find("config/rbac/role.yaml"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mbcas::test
