@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "mbcas/kube/protobuf.h"
+
 namespace mbcas::kube {
 namespace {
 
@@ -64,9 +66,13 @@ ApiError decodeStatus(JsonCursor status) {
 
 ApiError errorFromResponse(int code, std::string& body, std::optional<Nanos> retry_after) {
   ApiError error;
-  JsonParser parser;
-  const Result<void> parsed =
-      parser.parse(body, [&](JsonCursor root) { error = decodeStatus(root); });
+  const auto read = [&](JsonCursor root) { error = decodeStatus(root); };
+  Result<void> parsed;
+  if (const Result<ProtobufEnvelope> envelope = openProtobuf(body)) {
+    parsed = parseProtobuf(kProtobufStatus, envelope->object, read);
+  } else {
+    parsed = JsonParser().parse(body, read);
+  }
   if (!parsed) error = {.message = oneLine(body)};
   error.code = code;
   if (error.reason.empty()) error.reason = "Unknown";

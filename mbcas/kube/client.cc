@@ -15,6 +15,7 @@
 #include "mbcas/kube/credentials.h"
 #include "mbcas/kube/json_splitter.h"
 #include "mbcas/kube/metrics.h"
+#include "mbcas/kube/protobuf_splitter.h"
 #include "mbcas/kube/token_bucket.h"
 
 namespace mbcas::kube {
@@ -26,6 +27,9 @@ constexpr std::size_t kMaxErrorBody = 64 << 10;
 constexpr Nanos kBrokenRetryDelay = seconds(1);  // client-go's pause after a reset connection
 constexpr Nanos kListTimeout = std::chrono::minutes(5);
 constexpr Nanos kListIdleTimeout = seconds(60);
+
+constexpr ProtobufField kListMetaFields[] = {{2, "resourceVersion"}, {3, "continue"}};
+constexpr ProtobufMessage kListMeta{kListMetaFields};
 
 std::string hostOf(std::string_view server) {
   server.remove_prefix(std::min(server.size(), server.find("://") + 3));
@@ -43,7 +47,7 @@ std::string urlOf(const ClientConfig& config, const Call& call) {
 }
 
 std::vector<std::string> fixedHeaders(const ClientConfig& config, const std::string& user_agent) {
-  std::vector<std::string> headers = {"Accept: application/json", "User-Agent: " + user_agent};
+  std::vector<std::string> headers = {"User-Agent: " + user_agent};
   const Impersonation& as = config.impersonate;
   if (!as.user.empty()) headers.push_back("Impersonate-User: " + as.user);
   if (!as.uid.empty()) headers.push_back("Impersonate-Uid: " + as.uid);
@@ -257,6 +261,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     request.method = call.method;
     request.url = urlOf(config_, call);
     request.headers = headers_;
+    request.headers.push_back("Accept: " + call.accept);
     if (!authorization.empty()) request.headers.push_back("Authorization: " + authorization);
     if (!call.body.empty()) request.headers.push_back("Content-Type: " + call.content_type);
     request.body = call.body;
@@ -479,6 +484,7 @@ ApiResult<std::string> Client::listObjects(const Kind& kind, const ListOptions& 
     }
     if (options.page > 0) call.query.emplace_back("limit", std::to_string(options.page));
     if (!next.empty()) call.query.emplace_back("continue", next);
+    call.accept = acceptFor(kind);
     call.timeout = kListTimeout;
     call.idle_timeout = kListIdleTimeout;
     call.receive = [&](std::string_view piece) { return reader.receive(piece); };
@@ -570,11 +576,28 @@ ApiResult<AccessAnswer> Client::mayI(const AccessQuestion& question) {
   return answer;
 }
 
+std::string acceptFor(const Kind& kind) {
+  return kind.protobuf == nullptr ? "application/json"
+                                  : "application/vnd.kubernetes.protobuf,application/json";
+}
+
 struct ListReader::Impl {
   const Kind& kind;
   Decoder& decoder;
   std::function<void(ObjectPtr)> each;
-  JsonSplitter splitter{JsonSplitter::Mode::kList, kMaxObject};
+  JsonSplitter json{JsonSplitter::Mode::kList, kMaxObject};
+  std::optional<ProtobufList> protobuf;  // instead, if that is what comes
+  bool begun = false;
+
+  // False ends the reading.
+  bool take(Result<ObjectPtr> object, Result<void>& failed) const {
+    if (!object) {
+      failed = failure(std::move(object).error());
+      return false;
+    }
+    each(*std::move(object));
+    return true;
+  }
 };
 
 ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each)
@@ -582,32 +605,50 @@ ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(Ob
 ListReader::~ListReader() = default;
 
 Result<void> ListReader::receive(std::string_view piece) {
-  Result<void> failed;
-  Result<void> split = impl_->splitter.push(piece, [&](std::string& frame) {
-    Result<ObjectPtr> object = impl_->decoder.decode(impl_->kind, frame);
-    if (!object) {
-      failed = failure(std::move(object).error());
-      return false;
+  Impl& self = *impl_;
+  if (!self.begun && !piece.empty()) {
+    self.begun = true;
+    if (self.kind.protobuf != nullptr && piece.front() == kProtobufMagic.front()) {
+      self.protobuf.emplace(kMaxObject);
     }
-    impl_->each(*std::move(object));
-    return true;
-  });
+  }
+  Result<void> failed;
+  Result<void> split =
+      self.protobuf ? self.protobuf->push(
+                          piece,
+                          [&](std::string_view item) {
+                            return self.take(self.decoder.decodeProtobuf(self.kind, item), failed);
+                          })
+                    : self.json.push(piece, [&](std::string& item) {
+                        return self.take(self.decoder.decode(self.kind, item), failed);
+                      });
   return failed ? split : failed;
 }
 
 Result<ListPosition> ListReader::finish() {
-  if (Result<void> whole = impl_->splitter.finish(); !whole) return failure(whole.error());
+  Impl& self = *impl_;
   ListPosition position;
-  Result<void> parsed =
-      impl_->decoder.parser().parse(impl_->splitter.envelope(), [&](JsonCursor root) {
-        root.members([&](std::string_view key, JsonCursor value) {
-          if (key != "metadata") return;
-          value.members([&](std::string_view name, JsonCursor field) {
-            if (name == "resourceVersion") position.resource_version = field.text();
-            if (name == "continue") position.next = field.text();
-          });
-        });
+  const auto readMeta = [&](JsonCursor meta) {
+    meta.members([&](std::string_view name, JsonCursor field) {
+      if (name == "resourceVersion") position.resource_version = field.text();
+      if (name == "continue") position.next = field.text();
+    });
+  };
+  Result<void> parsed = self.protobuf ? self.protobuf->finish() : self.json.finish();
+  if (!parsed) return failure(parsed.error());
+  if (self.protobuf) {
+    if (self.protobuf->kind() != fmt::format("{}List", self.kind.name)) {
+      return failure(
+          fmt::format("expected a list of {}, not a {}", self.kind.name, self.protobuf->kind()));
+    }
+    parsed = parseProtobuf(kListMeta, self.protobuf->metadata(), readMeta);
+  } else {
+    parsed = self.decoder.parser().parse(self.json.envelope(), [&](JsonCursor root) {
+      root.members([&](std::string_view key, JsonCursor value) {
+        if (key == "metadata") readMeta(value);
       });
+    });
+  }
   if (!parsed) return failure(std::move(parsed).error().within("decoding a list"));
   if (position.resource_version.empty()) return failure("decoding a list: no resourceVersion");
   return position;

@@ -46,6 +46,7 @@ struct Call {
   std::vector<std::pair<std::string, std::string>> query;
   std::string body;
   std::string content_type = "application/json";
+  std::string accept = "application/json";
   std::optional<Nanos> timeout;  // of one try; 0: none. Default: the client's
   Nanos idle_timeout{0};
   bool retry = true;
@@ -211,7 +212,11 @@ class Client {
   std::shared_ptr<Impl> impl_;
 };
 
-// Reads one page of a list from a stream. Used by Client and by the watch cache.
+// What to accept for lists and watches of a kind.
+std::string acceptFor(const Kind& kind);
+
+// Reads one page of a list from a stream, JSON or protobuf as the first byte tells. Used by Client
+// and by the watch cache.
 class ListReader {
  public:
   // The decoder outlives the reader: pages of one list share it.

@@ -136,6 +136,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     if (!options_.field_selector.empty()) {
       call.query.emplace_back("fieldSelector", options_.field_selector);
     }
+    call.accept = acceptFor(kind_);
     // Trying again is the machine's business.
     call.retry = false;
     call.idle_timeout = options_.idle_timeout;

@@ -85,8 +85,9 @@ struct TypedChange {
 template <class T>
 class Informer {
  public:
-  explicit Informer(Client& client, WatchOptions options = {})
-      : cache_(client, T::kind(), std::move(options)) {}
+  // `kind` may differ from T's own in how it is asked for, not in what it decodes to.
+  explicit Informer(Client& client, WatchOptions options = {}, const Kind& kind = T::kind())
+      : cache_(client, kind, std::move(options)) {}
 
   void addIndex(std::string name, std::function<std::vector<std::string>(const T&)> function) {
     cache_.addIndex(std::move(name), [function = std::move(function)](const Object& object) {

@@ -12,6 +12,8 @@
 //
 // What is not asked for is skipped, and of skipped parts only the structure is checked.
 // null reads as absent everywhere, as Kubernetes means it: no members, no elements, "", 0, false.
+//
+// An object that came as protobuf is read by the same code: protobuf.h shows it in its JSON form.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +50,10 @@ class FunctionRef<R(Args...)> {
 
 class JsonCursor {
  public:
-  void members(FunctionRef<void(std::string_view key, JsonCursor value)> visit);
-  void elements(FunctionRef<void(JsonCursor value)> visit);
+  using VisitMember = FunctionRef<void(std::string_view key, JsonCursor value)>;
+  using VisitElement = FunctionRef<void(JsonCursor value)>;
+  void members(VisitMember visit);
+  void elements(VisitElement visit);
 
   // Valid until the next parse.
   std::string_view text();
@@ -63,14 +67,13 @@ class JsonCursor {
   void fail(std::string_view reason);
 
  private:
-  friend class JsonParser;
-  struct Context;
-  JsonCursor(void* value, Context* context) : value_(value), context_(context) {}
-  bool failed() const;
-  bool atRoot() const;
+  friend class SimdjsonDocument;
+  friend class ProtobufDocument;
+  class Document;  // json_document.h
+  JsonCursor(void* value, Document* document) : value_(value), document_(document) {}
 
-  void* value_;  // simdjson::ondemand::value
-  Context* context_;
+  void* value_;  // the document knows its type
+  Document* document_;
 };
 
 class JsonParser {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <utility>
 
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
@@ -234,33 +235,32 @@ void LeaderElector::stop() {
 
 bool LeaderElector::leads() const {
   const std::scoped_lock lock(mutex_);
-  return leads_;
+  return leads_until_ && client_.clock().monotonic() < *leads_until_;
+}
+
+void LeaderElector::setLeads(std::optional<MonotonicTime> until) {
+  const std::scoped_lock lock(mutex_);
+  leads_until_ = until;
+  if (options_.metrics != nullptr) options_.metrics->leading(options_.name, until.has_value());
 }
 
 void LeaderElector::run(const std::stop_token& stop) {
   std::mt19937_64 random(std::random_device{}());
   std::uniform_real_distribution<double> chance(0, 1);
   std::string leader;
-  const auto setLeads = [this](bool leads) {
-    const std::scoped_lock lock(mutex_);
-    leads_ = leads;
-    if (options_.metrics != nullptr) options_.metrics->leading(options_.name, leads);
-  };
-  setLeads(false);
+  bool led = false;
+  setLeads(std::nullopt);
   while (!stop.stop_requested()) {
     Nanos delay = rules_.attempt(chance(random));
     if (rules_.holder() != leader) {
       leader = rules_.holder();
       if (callbacks_.on_new_leader && !leader.empty()) callbacks_.on_new_leader(leader);
     }
-    const bool led = leads();
-    const bool leads_now = rules_.leads();
-    if (leads_now && !led) {
-      setLeads(true);
-      if (callbacks_.on_started) callbacks_.on_started();
-    }
-    if (led && !leads_now) {
-      setLeads(false);
+    if (rules_.leads()) {
+      setLeads(rules_.renewBy());
+      if (!std::exchange(led, true) && callbacks_.on_started) callbacks_.on_started();
+    } else if (led) {
+      setLeads(std::nullopt);
       if (callbacks_.on_lost) callbacks_.on_lost();
       return;
     }
@@ -270,7 +270,7 @@ void LeaderElector::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     woken_.wait_for(lock, stop, delay, [] { return false; });
   }
-  setLeads(false);
+  setLeads(std::nullopt);
   bool release = false;
   {
     const std::scoped_lock lock(mutex_);

@@ -3,9 +3,10 @@
 // What the record says about time is never compared with a local clock: a candidate takes the lease
 // over when it has watched the record stand still for the lease's duration on its own monotonic
 // clock, and a leader steps down when it could not renew for the renew deadline on its own. So
-// clocks may differ or jump; only their rates must agree. There is no fencing: a leader that is
-// stopped (SIGSTOP) for longer than the lease and goes on may act once more before it notices, so
-// what a leader writes should carry a resourceVersion or UID.
+// clocks may differ or jump; only their rates must agree. leads() asks the clock, so a process that
+// was stopped (SIGSTOP) beyond the lease and goes on is told the truth at once. There is no
+// fencing: what it had begun before it was stopped still happens, so what a leader writes should
+// carry a resourceVersion or UID.
 #pragma once
 
 #include <chrono>
@@ -113,6 +114,7 @@ class LeaderElector {
 
  private:
   void run(const std::stop_token& stop);
+  void setLeads(std::optional<MonotonicTime> until);
 
   Client& client_;
   LeaderOptions options_;
@@ -121,8 +123,8 @@ class LeaderElector {
   LeaderRules rules_;  // the thread's
   mutable std::mutex mutex_;
   std::condition_variable_any woken_;
-  bool leads_ = false;    // guarded by mutex_
-  bool release_ = false;  // guarded by mutex_
+  std::optional<MonotonicTime> leads_until_;  // guarded by mutex_
+  bool release_ = false;                      // guarded by mutex_
   std::jthread thread_;
 };
 

@@ -28,6 +28,7 @@ List<OwnerReference> decodeOwners(Arena& arena, JsonCursor value) {
 }
 
 bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view annotation) {
+  if (annotation == kInitialEventsEnd) return true;
   if (!prefixes) return annotation != kLastApplied;
   return std::any_of(prefixes->begin(), prefixes->end(),
                      [&](const std::string& prefix) { return annotation.starts_with(prefix); });
@@ -162,9 +163,7 @@ ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
   return object;
 }
 
-Result<ObjectPtr> Decoder::decode(const Kind& kind, std::string& json) {
-  ObjectPtr object;
-  Result<void> parsed = parser_.parse(json, [&](JsonCursor root) { object = decode(kind, root); });
+Result<ObjectPtr> Decoder::checked(const Kind& kind, ObjectPtr object, Result<void> parsed) {
   if (!parsed) {
     std::string what = fmt::format("decoding a {}", kind.name);
     if (object && !object->meta.name.empty()) what += fmt::format(" {}", objectKey(object->meta));
@@ -174,6 +173,19 @@ Result<ObjectPtr> Decoder::decode(const Kind& kind, std::string& json) {
     return failure(fmt::format("decoding a {}: metadata.name is missing", kind.name));
   }
   return object;
+}
+
+Result<ObjectPtr> Decoder::decode(const Kind& kind, std::string& json) {
+  ObjectPtr object;
+  Result<void> parsed = parser_.parse(json, [&](JsonCursor root) { object = decode(kind, root); });
+  return checked(kind, std::move(object), std::move(parsed));
+}
+
+Result<ObjectPtr> Decoder::decodeProtobuf(const Kind& kind, std::string_view bytes) {
+  ObjectPtr object;
+  Result<void> parsed =
+      parseProtobuf(*kind.protobuf, bytes, [&](JsonCursor root) { object = decode(kind, root); });
+  return checked(kind, std::move(object), std::move(parsed));
 }
 
 }  // namespace mbcas::kube

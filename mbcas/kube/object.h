@@ -29,6 +29,7 @@
 #include "mbcas/base/units.h"
 #include "mbcas/kube/arena.h"
 #include "mbcas/kube/json_cursor.h"
+#include "mbcas/kube/protobuf.h"
 
 namespace mbcas::kube {
 
@@ -91,6 +92,8 @@ struct Kind {
   std::string_view plural;
   std::string_view name;
   bool namespaced = true;
+  // How the server's protobuf maps to the JSON form; null: it is asked for JSON only.
+  const ProtobufMessage* protobuf = nullptr;
 
   std::shared_ptr<Object> (*create)(std::size_t arena_size) = nullptr;
   // One member of the object besides metadata.
@@ -116,18 +119,26 @@ Kind makeKind(Kind kind, Member) {
   return kind;
 }
 
-// Turns JSON into objects; keeps its buffers, so one per stream. Not thread-safe.
+// Annotation of the bookmark that ends the initial events of a streaming list.
+inline constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
+
+// Turns JSON or protobuf into objects; keeps its buffers, so one per stream. Not thread-safe.
 class Decoder {
  public:
   Result<ObjectPtr> decode(const Kind& kind, std::string& json);
+  // An encoded message, without an envelope. The kind must have a table for it.
+  Result<ObjectPtr> decodeProtobuf(const Kind& kind, std::string_view bytes);
   // The same for a value inside a document that is being read.
   ObjectPtr decode(const Kind& kind, JsonCursor value);
   JsonParser& parser() { return parser_; }
 
-  // From now on only annotations whose keys begin with one of these are kept.
+  // From now on only annotations whose keys begin with one of these are kept, and that of the
+  // bookmark.
   void keepAnnotations(std::vector<std::string> prefixes) { annotations_ = std::move(prefixes); }
 
  private:
+  static Result<ObjectPtr> checked(const Kind& kind, ObjectPtr object, Result<void> parsed);
+
   JsonParser parser_;
   std::shared_ptr<StringPool> pool_;
   std::optional<std::vector<std::string>> annotations_;

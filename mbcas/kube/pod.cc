@@ -6,6 +6,70 @@
 namespace mbcas::kube {
 namespace {
 
+using enum ProtobufType;
+using enum ProtobufShape;
+
+constexpr ProtobufMessage kPresent{};  // that it is there is all that counts
+constexpr ProtobufField kRequirementsFields[] = {
+    {1, "limits", kQuantity, kMap},
+    {2, "requests", kQuantity, kMap},
+    {3, "claims", kMessage, kRepeated, &kPresent},
+};
+constexpr ProtobufMessage kRequirements{kRequirementsFields};
+constexpr ProtobufField kResizePolicyFields[] = {{1, "resourceName"}, {2, "restartPolicy"}};
+constexpr ProtobufMessage kResizePolicy{kResizePolicyFields};
+constexpr ProtobufField kContainerFields[] = {
+    {1, "name"},
+    {8, "resources", kMessage, kOne, &kRequirements},
+    {23, "resizePolicy", kMessage, kRepeated, &kResizePolicy},
+    {24, "restartPolicy"},
+};
+constexpr ProtobufMessage kContainer{kContainerFields};
+constexpr ProtobufField kOsFields[] = {{1, "name"}};
+constexpr ProtobufMessage kOs{kOsFields};
+constexpr ProtobufField kSpecFields[] = {
+    {2, "containers", kMessage, kRepeated, &kContainer},
+    {3, "restartPolicy"},
+    {5, "activeDeadlineSeconds", kInteger},
+    {10, "nodeName"},
+    {20, "initContainers", kMessage, kRepeated, &kContainer},
+    {24, "priorityClassName"},
+    {25, "priority", kInteger},
+    {36, "os", kMessage, kOne, &kOs},
+    {40, "resources", kMessage, kOne, &kRequirements},
+};
+constexpr ProtobufMessage kSpec{kSpecFields};
+constexpr ProtobufField kStateFields[] = {{2, "running", kMessage, kOne, &kPresent}};
+constexpr ProtobufMessage kState{kStateFields};
+constexpr ProtobufField kContainerStatusFields[] = {
+    {1, "name"},
+    {2, "state", kMessage, kOne, &kState},
+    {5, "restartCount", kInteger},
+    {8, "containerID"},
+    {10, "allocatedResources", kQuantity, kMap},
+    {11, "resources", kMessage, kOne, &kRequirements},
+};
+constexpr ProtobufMessage kContainerStatus{kContainerStatusFields};
+constexpr ProtobufField kConditionFields[] = {
+    {1, "type"}, {2, "status"}, {5, "reason"}, {6, "message"}, {7, "observedGeneration", kInteger},
+};
+constexpr ProtobufMessage kCondition{kConditionFields};
+constexpr ProtobufField kStatusFields[] = {
+    {1, "phase"},
+    {2, "conditions", kMessage, kRepeated, &kCondition},
+    {8, "containerStatuses", kMessage, kRepeated, &kContainerStatus},
+    {9, "qosClass"},
+    {10, "initContainerStatuses", kMessage, kRepeated, &kContainerStatus},
+    {17, "observedGeneration", kInteger},
+};
+constexpr ProtobufMessage kStatus{kStatusFields};
+constexpr ProtobufField kPodFields[] = {
+    {1, "metadata", kMessage, kOne, &kProtobufObjectMeta},
+    {2, "spec", kMessage, kOne, &kSpec},
+    {3, "status", kMessage, kOne, &kStatus},
+};
+constexpr ProtobufMessage kPod{kPodFields};
+
 struct Requirements {
   Amounts requests;
   Amounts limits;
@@ -156,7 +220,8 @@ void decodeSpec(Pod& pod, JsonCursor spec) {
 }
 
 void decodeStatusOfPod(Pod& pod, JsonCursor value) {
-  std::vector<ContainerStatus> statuses;
+  std::vector<ContainerStatus> init;
+  std::vector<ContainerStatus> main;
   value.members([&](std::string_view key, JsonCursor field) {
     if (key == "phase") {
       pod.phase = phaseOf(field.text());
@@ -166,11 +231,14 @@ void decodeStatusOfPod(Pod& pod, JsonCursor value) {
       pod.observed_generation = field.integer();
     } else if (key == "conditions") {
       decodeConditions(pod, field);
-    } else if (key == "containerStatuses" || key == "initContainerStatuses") {
-      decodeStatuses(pod.arena, field, statuses);
+    } else if (key == "containerStatuses") {
+      decodeStatuses(pod.arena, field, main);
+    } else if (key == "initContainerStatuses") {
+      decodeStatuses(pod.arena, field, init);
     }
   });
-  pod.statuses = pod.arena.list(statuses);
+  init.insert(init.end(), main.begin(), main.end());
+  pod.statuses = pod.arena.list(init);
 }
 
 }  // namespace
@@ -194,12 +262,12 @@ Amounts Amounts::ofCpu(Millicores cpu) {
 }
 
 const Kind& Pod::kind() {
-  static const Kind kKind =
-      makeKind<Pod>({.group = "", .version = "v1", .plural = "pods", .name = "Pod"},
-                    [](Pod& pod, std::string_view key, JsonCursor value) {
-                      if (key == "spec") decodeSpec(pod, value);
-                      if (key == "status") decodeStatusOfPod(pod, value);
-                    });
+  static const Kind kKind = makeKind<Pod>(
+      {.group = "", .version = "v1", .plural = "pods", .name = "Pod", .protobuf = &kPod},
+      [](Pod& pod, std::string_view key, JsonCursor value) {
+        if (key == "spec") decodeSpec(pod, value);
+        if (key == "status") decodeStatusOfPod(pod, value);
+      });
   return kKind;
 }
 

@@ -7,6 +7,12 @@
 namespace mbcas::kube {
 namespace {
 
+constexpr ProtobufField kConfigMapFields[] = {
+    {1, "metadata", ProtobufType::kMessage, ProtobufShape::kOne, &kProtobufObjectMeta},
+    {2, "data", ProtobufType::kText, ProtobufShape::kMap},
+};
+constexpr ProtobufMessage kConfigMap{kConfigMapFields};
+
 std::int32_t int32(JsonCursor value) {
   return static_cast<std::int32_t>(value.integer());
 }
@@ -318,17 +324,21 @@ const Kind& Event::kind() {
 }
 
 const Kind& ConfigMap::kind() {
-  static const Kind kKind = makeKind<ConfigMap>(
-      {.group = "", .version = "v1", .plural = "configmaps", .name = "ConfigMap"},
-      [](ConfigMap& map, std::string_view key, JsonCursor value) {
-        if (key != "data") return;
-        std::vector<KeyValue> entries;
-        value.members([&](std::string_view name, JsonCursor text) {
-          const Str kept = map.arena.text(name);
-          entries.push_back({kept, map.arena.text(text.text())});
-        });
-        map.data = map.arena.list(entries);
-      });
+  static const Kind kKind =
+      makeKind<ConfigMap>({.group = "",
+                           .version = "v1",
+                           .plural = "configmaps",
+                           .name = "ConfigMap",
+                           .protobuf = &kConfigMap},
+                          [](ConfigMap& map, std::string_view key, JsonCursor value) {
+                            if (key != "data") return;
+                            std::vector<KeyValue> entries;
+                            value.members([&](std::string_view name, JsonCursor text) {
+                              const Str kept = map.arena.text(name);
+                              entries.push_back({kept, map.arena.text(text.text())});
+                            });
+                            map.data = map.arena.list(entries);
+                          });
   return kKind;
 }
 

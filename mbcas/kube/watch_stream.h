@@ -1,7 +1,9 @@
-// A watch's answer, byte by byte, into events. Any chunking of the bytes gives the same events.
+// A watch's answer, byte by byte, into events, JSON or protobuf as the first byte tells. Any
+// chunking of the bytes gives the same events.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +11,7 @@
 #include "mbcas/kube/api_error.h"
 #include "mbcas/kube/json_splitter.h"
 #include "mbcas/kube/object.h"
+#include "mbcas/kube/protobuf_splitter.h"
 
 namespace mbcas::kube {
 
@@ -29,15 +32,20 @@ class WatchReader {
   // After an error the reader is of no more use.
   Result<void> receive(std::string_view piece);
   // The stream has ended: an error if it did so inside an event.
-  Result<void> finish() const { return splitter_.finish(); }
+  Result<void> finish() const { return protobuf_ ? protobuf_->finish() : json_.finish(); }
 
  private:
-  Result<void> readEvent(std::string& frame);
+  Result<void> readJson(std::string& frame);
+  Result<void> readProtobuf(std::string_view frame);
+  Result<void> deliver(WatchEvent event);
+  std::unexpected<Error> malformed(Error error) const;
 
   const Kind& kind_;
   Decoder& decoder_;
   std::function<void(WatchEvent)> on_event_;
-  JsonSplitter splitter_;
+  JsonSplitter json_;
+  std::optional<ProtobufSequence> protobuf_;  // instead, if that is what comes
+  bool begun_ = false;
 };
 
 }  // namespace mbcas::kube

@@ -3,6 +3,7 @@
 #include "mbcas/base/json_writer.h"
 #include "mbcas/kube/events.h"
 #include "test/integration/kube_fixture.h"
+#include "test/support/pod_text.h"
 
 namespace mbcas::test {
 namespace {
@@ -253,6 +254,53 @@ TEST_F(KubeApiTest, CustomResources) {
   })) << vpa.error().describe();
   EXPECT_EQ((*vpa)->target.name, "d");
   EXPECT_TRUE((*vpa)->activeOnCpu("main"));
+}
+
+// What the server writes as protobuf and as JSON decodes to the same pods.
+TEST_F(KubeApiTest, BothEncodingsGiveTheSamePods) {
+  createPod(podBody("plain"));
+  run("plain", R"("resources":{"requests":{"cpu":"100m"}},"allocatedResources":{"cpu":"100m"},)");
+  createPod(podBody(
+      "full", "0.1", "1500m",
+      R"("nodeName":"n1","restartPolicy":"OnFailure","initContainers":[{"name":"init","image":"x"},
+      {"name":"side","image":"x","restartPolicy":"Always","resources":{"limits":{"cpu":"1"}}}],)",
+      R"(,"labels":{"a":"b","empty":""},"annotations":{"x/y":"\u00e9 \"q\"","mbcas.io/z":"1"},
+      "finalizers":["example.com/hold"],"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",
+      "name":"r","uid":"u1","controller":true},{"apiVersion":"v1","kind":"Node","name":"n","uid":"u2"}])"));
+  ASSERT_TRUE(admin->patch<Pod>(
+      ns, "full", PatchType::kStrategic,
+      R"({"status":{"phase":"Running","qosClass":"Burstable","conditions":[{"type":"Ready","status":"True"},
+      {"type":"PodResizePending","status":"True","reason":"Deferred","message":"m"},
+      {"type":"PodResizeInProgress","status":"True","reason":"Error"}],"initContainerStatuses":[
+      {"name":"side","image":"x","imageID":"x","ready":true,"restartCount":2,"containerID":"c://1",
+      "state":{"terminated":{"exitCode":1}}}]}})",
+      {.subresource = "status"}));
+  createPod(podBody("windows", "1", "2", R"("os":{"name":"windows"},)"));
+  createPod(podBody("critical", "1", "1", R"("priorityClassName":"system-node-critical",)"));
+  createPod(podBody("mirror", "1", "2", R"("nodeName":"n1",)",
+                    R"(,"annotations":{"kubernetes.io/config.mirror":"x"})"));
+  createPod(podBody("leaving", "1", "2", R"("nodeName":"n1",)"));
+  ASSERT_TRUE(admin->remove<Pod>(ns, "leaving", {.grace_seconds = 600}));
+
+  const auto texts = [&](const Kind& kind) {
+    std::vector<std::string> pods;
+    const auto version = admin->listObjects(
+        kind, {.name_space = ns, .page = 2},
+        [&](const ObjectPtr& pod) { pods.push_back(textOf(static_cast<const Pod&>(*pod))); });
+    EXPECT_TRUE(version) << version.error().describe();
+    return pods;
+  };
+  Kind json = Pod::kind();
+  json.protobuf = nullptr;
+  const std::vector<std::string> expected = texts(json);
+  EXPECT_EQ(expected.size(), 6u);
+  EXPECT_EQ(texts(Pod::kind()), expected);
+
+  // A refusal comes in the same encoding.
+  const auto refused = admin->list<Pod>({.field_selector = "no.such=field"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, 400);
+  EXPECT_EQ(refused.error().reason, "BadRequest");
 }
 
 TEST_F(KubeApiTest, AppliesAndReportsConflicts) {

@@ -68,6 +68,7 @@ struct FaultProxy::Impl {
   std::atomic<int> count = 0;
   std::mutex mutex;
   std::function<Fault(int)> plan;  // guarded by mutex
+  std::string last_tunnel;         // guarded by mutex
   std::atomic<int> carriers = 0;   // connections that are being carried
   std::thread acceptor;
 
@@ -114,23 +115,62 @@ struct FaultProxy::Impl {
     std::unique_ptr<SSL, FreeSsl> ssl(SSL_new(context.get()));
     SSL_set_fd(ssl.get(), upstream);
     const bool connected =
-        ::connect(upstream, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-        SSL_connect(ssl.get()) == 1;
-    if (connected) forward(client, upstream, ssl.get(), fault, cut);
+        ::connect(upstream, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    if (connected && wantsTunnel(client, cut)) {
+      tunnel(client, upstream, cut);
+    } else if (connected && SSL_connect(ssl.get()) == 1) {
+      forward(client, upstream, ssl.get(), fault, cut);
+    }
     resetAndClose(client);
     ::close(upstream);
   }
 
+  bool wantsTunnel(int client, int cut) const {
+    constexpr std::string_view kVerb = "CONNECT ";
+    std::array<char, kVerb.size()> start;
+    while (!over(cut) && !readable(client)) {
+    }
+    const ssize_t got = ::recv(client, start.data(), start.size(), MSG_PEEK);
+    return got == static_cast<ssize_t>(start.size()) &&
+           std::equal(start.begin(), start.end(), kVerb.begin());
+  }
+
+  // The client speaks TLS itself: bytes are carried as they are.
+  void tunnel(int client, int upstream, int cut) {
+    const std::string request = readHead(client, cut);
+    {
+      const std::scoped_lock lock(mutex);
+      last_tunnel = request.substr(8, request.find(' ', 8) - 8);
+    }
+    if (!sendAll(client, "HTTP/1.1 200 Connection established\r\n\r\n")) return;
+    std::array<char, 16384> buffer;
+    while (!over(cut)) {
+      std::array<pollfd, 2> fds = {pollfd{client, POLLIN, 0}, pollfd{upstream, POLLIN, 0}};
+      ::poll(fds.data(), fds.size(), kPollMs);
+      for (std::size_t from = 0; from < fds.size(); ++from) {
+        if (fds[from].revents == 0) continue;
+        const ssize_t got = ::recv(fds[from].fd, buffer.data(), buffer.size(), 0);
+        if (got <= 0) return;
+        if (!sendAll(fds[1 - from].fd, {buffer.data(), static_cast<std::size_t>(got)})) return;
+      }
+    }
+  }
+
+  std::string readHead(int client, int cut) const {
+    std::array<char, 16384> buffer;
+    std::string head;
+    while (!over(cut) && head.find("\r\n\r\n") == std::string::npos) {
+      if (!readable(client)) continue;
+      const ssize_t got = ::recv(client, buffer.data(), buffer.size(), 0);
+      if (got <= 0) break;
+      head.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return head;
+  }
+
   // Reads the request and answers it here.
   void answer(int client, const Fault& fault, int cut) const {
-    std::array<char, 16384> buffer;
-    std::string request;
-    while (!over(cut) && request.find("\r\n\r\n") == std::string::npos) {
-      if (!readable(client)) continue;
-      const ssize_t count_read = ::recv(client, buffer.data(), buffer.size(), 0);
-      if (count_read <= 0) break;
-      request.append(buffer.data(), static_cast<std::size_t>(count_read));
-    }
+    readHead(client, cut);
     std::string text = "HTTP/1.1 " + std::to_string(fault.status) + " Fault\r\n";
     if (fault.retry_after >= 0) {
       text += "Retry-After: " + std::to_string(fault.retry_after) + "\r\n";
@@ -211,6 +251,11 @@ void FaultProxy::plan(std::function<Fault(int)> plan) {
 
 void FaultProxy::cutAll() {
   ++impl_->cuts;
+}
+
+std::string FaultProxy::lastTunnel() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->last_tunnel;
 }
 
 int FaultProxy::connections() const {

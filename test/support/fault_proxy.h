@@ -1,5 +1,7 @@
 // A proxy that harms connections on purpose. Plain HTTP on loopback to its clients, TLS to a
 // kube-apiserver. The plan says for each connection, counted from 0, what happens to it.
+//
+// It is also a proxy as in proxy-url: a CONNECT opens a tunnel to the kube-apiserver, unharmed.
 #pragma once
 
 #include <chrono>
@@ -41,7 +43,8 @@ class FaultProxy {
   void plan(std::function<Fault(int connection)> plan);
   // Resets every connection that is open now.
   void cutAll();
-  int connections() const;  // since the plan was set
+  int connections() const;         // since the plan was set
+  std::string lastTunnel() const;  // the host and port of the last CONNECT
 
  private:
   struct Impl;
