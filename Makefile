@@ -23,8 +23,8 @@ build: setup ## Build the release binaries into build/bin
 	@scripts/build release
 
 .PHONY: demo
-demo: build ## See it work: the market on a sample of six pods
-	@build/bin/mbcas solve docs/samples/market.json -o table
+demo: build ## See it work: four workloads on this machine, static limits, then the market
+	@build/bin/mbcas demo
 
 .PHONY: test
 test: setup ## Everything: lint, unit, sanitizers, fuzz, real kernel, real apiserver, real node

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <ranges>
 #include <system_error>
@@ -81,9 +83,14 @@ std::string readAll(int fd) {
   return text;
 }
 
-// The kernel is a moment late to let go of a process that ended.
+// What still runs in a cgroup that MBCAS made was started by it. The kernel is a moment late to let
+// go of a process that ended.
 bool removeCgroup(const std::string& directory) {
   for (int attempt = 0; attempt < 100; ++attempt) {
+    std::ifstream procs(directory + "/cgroup.procs");
+    for (pid_t pid = 0; procs >> pid;) {
+      if (pid > 0 && pid != ::getpid()) ::kill(pid, SIGKILL);
+    }
     if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return true;
     if (errno != EBUSY) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -190,7 +197,7 @@ Restored Ledger::restore(const kernel::Mounts& mounts) {
       removed &= removeCgroup(hierarchy + path);
     }
     if (removed) continue;
-    result.failures.push_back(fmt::format("{}: cannot be removed; do processes run in it?", path));
+    result.failures.push_back(fmt::format("{}: cannot be removed", path));
     left.made.push_back(path);
   }
   content_ = std::move(left);

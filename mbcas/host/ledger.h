@@ -58,8 +58,8 @@ class Ledger {
   Result<void> record(const Original& original);
   Result<void> recordMade(const std::string& path);
 
-  // Puts back every limit, removes the cgroups that were made (innermost first), and forgets what
-  // succeeded. Processes in such a cgroup must have ended.
+  // Puts back every limit, removes the cgroups that were made (innermost first; processes that are
+  // left in them end), and forgets what succeeded.
   Restored restore(const kernel::Mounts& mounts);
 
  private:
