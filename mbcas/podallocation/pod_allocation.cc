@@ -10,7 +10,6 @@ namespace {
 
 using kube::Arena;
 using kube::JsonCursor;
-using kube::Str;
 
 std::optional<Millicores> decodeCpu(JsonCursor value) {
   if (value.isNull()) return std::nullopt;

@@ -75,7 +75,9 @@ void divide(std::vector<Share>& shares, std::int64_t steps) {
     steps -= share.steps;
     if (!share.at_least) by_remainder.push_back(&share);
   }
-  std::ranges::stable_sort(by_remainder, std::ranges::greater{}, &Share::remainder);
+  std::ranges::sort(by_remainder, [](const Share* a, const Share* b) {
+    return a->remainder != b->remainder ? a->remainder > b->remainder : a < b;  // then in order
+  });
   for (Share* share : by_remainder) {
     if (steps-- <= 0) break;
     ++share->steps;

@@ -42,6 +42,7 @@ Outcome runCommand(std::vector<std::string> words, const std::string& input) {
     return {};
   }
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t child = fork();
