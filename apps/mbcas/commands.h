@@ -14,7 +14,9 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
 void addInspect(CLI::App& app, int& exit_code);
+void addPause(CLI::App& app, int& exit_code);  // and resume
 void addResize(CLI::App& app, int& exit_code);
+void addRestore(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 
 }  // namespace mbcas::cli

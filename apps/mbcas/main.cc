@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
     std::puts("mbcas " MBCAS_VERSION);
   });
   addInspect(app, exit_code);
+  addPause(app, exit_code);
   addResize(app, exit_code);
+  addRestore(app, exit_code);
   addSolve(app, exit_code);
 
   try {
