@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 
+#include "apps/mbcas/cluster_flags.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
 #include "mbcas/controller/engine.h"
@@ -131,23 +132,6 @@ Result<Address> parseAddress(const std::string& text) {
   return failure(fmt::format("not an address, as :8080 or 127.0.0.1:8080: {}", text));
 }
 
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
-  return value == nullptr ? "" : value;
-}
-
-// A pod has its service account; a person has kubectl's configuration.
-Result<kube::ClientConfig> loadConfig(const Flags& flags) {
-  const std::string host = environment("KUBERNETES_SERVICE_HOST");
-  if (flags.kubeconfig.empty() && !host.empty()) {
-    return kube::inClusterConfig(
-        {.service_host = host, .service_port = environment("KUBERNETES_SERVICE_PORT")});
-  }
-  return kube::loadKubeconfig({.explicit_path = flags.kubeconfig,
-                               .environment = environment("KUBECONFIG"),
-                               .home = environment("HOME")});
-}
-
 int run(const Flags& flags) {
   // Blocked before any thread starts, and waited for below.
   sigset_t signals;
@@ -172,7 +156,7 @@ int run(const Flags& flags) {
     fmt::print(stderr, "mbcas-controller: {}\n", parsed.error().message());
     return kUsage;
   }
-  const Result<kube::ClientConfig> config = loadConfig(flags);
+  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
   const SystemClock clock;

@@ -26,7 +26,9 @@ void addDemo(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
 void addRun(CLI::App& app, int& exit_code);
 void addSimulate(CLI::App& app, int& exit_code);
+void addPause(CLI::App& app, int& exit_code);  // and resume
 void addResize(CLI::App& app, int& exit_code);
+void addRestore(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.

@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
   addInspect(app, exit_code);
   addRun(app, exit_code);
   addSimulate(app, exit_code);
+  addPause(app, exit_code);
   addResize(app, exit_code);
+  addRestore(app, exit_code);
   addSolve(app, exit_code);
 
   try {

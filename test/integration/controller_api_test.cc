@@ -1,6 +1,7 @@
 // The controller against a real kube-apiserver: what it does in each situation, with its own account,
 // rights and admission policies.
 #include "mbcas/controller/startup.h"
+#include "mbcas/policy/quota.h"
 #include "test/integration/controller_fixture.h"
 
 namespace mbcas::test {
@@ -20,7 +21,7 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
   const auto first = allocation(*pod);
   ASSERT_NE(first->bounds(), nullptr);
   EXPECT_TRUE(first->bounds()->managed);
-  EXPECT_EQ(first->bounds()->floor, 100_m);
+  EXPECT_EQ(first->bounds()->floor, 110_m) << "equal to its request it would be Guaranteed";
   EXPECT_EQ(first->bounds()->ceiling, 7200_m);
 
   desire(*pod, 500_m);
@@ -93,18 +94,27 @@ TEST_F(ControllerApiTest, ClampsToALimitRange) {
 TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
   ASSERT_TRUE(admin->create<kube::ResourceQuota>(
       ns, R"({"metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"2"}}})"));
-  // There is no quota controller here: its part is ours.
-  const auto used = [&](const std::string& cpu) {
-    const auto done = admin->patch<kube::ResourceQuota>(
+  // There is no quota controller here: its part is ours, to count anew what was let go.
+  const auto count = [&] {
+    const auto pods = admin->list<Pod>({.name_space = ns});
+    if (!pods) return;
+    Millicores used;
+    for (const auto& pod : pods->items) used += policy::countedLimit(*pod);
+    (void)admin->patch<kube::ResourceQuota>(
         ns, "q", kube::PatchType::kMerge,
-        fmt::format(R"({{"status":{{"hard":{{"limits.cpu":"2"}},"used":{{"limits.cpu":"{}"}}}}}})",
-                    cpu),
+        fmt::format(R"({{"status":{{"hard":{{"limits.cpu":"2"}},"used":{{"limits.cpu":"{}m"}}}}}})",
+                    used.count()),
         {.subresource = "status"});
-    ASSERT_TRUE(done) << done.error().describe();
   };
-  used("0");
+  count();
   std::vector<std::shared_ptr<const Pod>> pods;
   for (const char* name : {"a", "b", "c"}) pods.push_back(makePod(name, "100m", "200m"));
+  const std::jthread counter([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      count();
+      std::this_thread::sleep_for(300ms);
+    }
+  });
   startEngine();
   for (const auto& pod : pods) desire(*pod, 2000_m, 2000_m);
   // 2000m less 200m of headroom, among three alike.
@@ -117,7 +127,6 @@ TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
   // One needs less: the others get it, after it has let go.
   desire(*pods[0], 200_m, 200_m);
   EXPECT_TRUE(eventually([&] { return limitOf("a") <= 200_m; })) << describe(*pods[0]);
-  used("1400m");
   EXPECT_TRUE(eventually([&] { return limitOf("b") == 800_m && limitOf("c") == 800_m; }))
       << describe(*pods[1]);
   EXPECT_EQ(refusals(), 0) << describe(*pods[1]);
@@ -306,9 +315,11 @@ TEST_F(ControllerApiTest, ThreeRequestsADecision) {
   const int before = writes();
   for (const Millicores cpu : {400_m, 500_m, 600_m, 700_m}) all(cpu);
   const int spent = writes() - before;
-  RecordProperty("writes_for_20_decisions", spent);
-  EXPECT_LE(spent, 60 + 5) << "resize, status and event for each of 20 decisions";
-  EXPECT_GE(spent, 40);
+  // Resize, status and event; where the kubelet takes more than 3 s, as on a busy machine, one
+  // status more says that it is pending.
+  fmt::print("{} writes for 20 decisions\n", spent);
+  EXPECT_LE(spent, 20 * 4);
+  EXPECT_GE(spent, 20 * 3);
 }
 
 TEST_F(ControllerApiTest, ANewPodStartsAtItsSiblingsLevel) {

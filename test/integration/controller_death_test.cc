@@ -111,11 +111,11 @@ TEST_F(ControllerDeathTest, AtEveryStepOfARestore) {
 }
 
 TEST_F(ControllerDeathTest, AnotherReplicaTakesOver) {
-  const auto replica = [&](const std::string& log) {
+  const auto replica = [&](const std::string& audit_log) {
     return std::make_unique<Child>(std::vector<std::string>{
         MBCAS_CONTROLLER, "--kubeconfig", plane->kubeconfig(), "--leader-elect-lease", "3",
         "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0", "--audit-log",
-        log, "--cooldown", "0s", "--silence", "1h", "--log-level", "error"});
+        audit_log, "--cooldown", "0s", "--silence", "1h", "--log-level", "error"});
   };
   const auto lines = [](const std::string& path) {
     int count = 0;

@@ -1,0 +1,15 @@
+// The switch by which everything stops: the key "paused" of the settings.
+#pragma once
+
+#include <string>
+
+#include "mbcas/kube/client.h"
+
+namespace mbcas::cli {
+
+inline constexpr const char* kSystemNamespace = "mbcas-system";
+
+kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
+                                bool paused);
+
+}  // namespace mbcas::cli

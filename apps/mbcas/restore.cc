@@ -1,0 +1,147 @@
+// mbcas restore: pods get back the CPU that they declared, with or without a controller.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/mbcas/cluster_flags.h"
+#include "apps/mbcas/commands.h"
+#include "apps/mbcas/pause.h"
+#include "mbcas/controller/restore.h"
+#include "mbcas/policy/bounds.h"
+
+namespace mbcas::cli {
+namespace {
+
+using PodPtr = std::shared_ptr<const kube::Pod>;
+
+constexpr const char* kFooter = R"(Examples:
+  mbcas restore shop/web-1
+  mbcas restore --all        # pauses MBCAS first: the way to uninstall it
+
+What a pod declared is in its annotation mbcas.io/original-resources, which is removed in the end.
+A pod that is managed may be changed again; to keep it as it is, opt out first:
+kubectl annotate pod web-1 mbcas.io/managed=false
+
+Exit code: 0 done, 1 some pod could not be restored, 2 the command is wrong.)";
+
+struct Flags {
+  ClusterFlags cluster;
+  std::string system_namespace = kSystemNamespace;
+  std::string pod;
+  bool all = false;
+  double timeout = 30;
+};
+
+void complain(std::string_view message) {
+  fmt::print(stderr, "mbcas restore: {}\n", message);
+}
+
+Result<void> restoreOne(kube::Client& client, PodPtr pod, Nanos timeout) {
+  const auto original = policy::declaredCpu(*pod);
+  if (!original) return failure(original.error());
+  // The controller may be at it too: a conflict means to look again.
+  for (int tries = 0; tries < 5; ++tries) {
+    const resize::Request request = controller::restoreRequest(*pod, *original);
+    if (!request.containers.empty()) {
+      resize::Outcome outcome =
+          resize::submit(client, *pod, request, {.field_manager = "mbcas-cli"});
+      if (outcome.verdict == resize::Verdict::kAccepted) {
+        outcome = resize::wait(client, *outcome.attempt, timeout);
+      }
+      if (outcome.verdict == resize::Verdict::kGone) return {};
+      if (outcome.verdict != resize::Verdict::kDone) {
+        return failure(fmt::format("{}: {}", resize::name(outcome.verdict), outcome.message));
+      }
+    }
+    auto read = client.get<kube::Pod>(pod->meta.namespace_, pod->meta.name);
+    if (!read) return read.error().notFound() ? Result<void>{} : failure(read.error().toError());
+    pod = *std::move(read);
+    if (!controller::hasOriginal(*pod)) return {};
+    if (!controller::restoreRequest(*pod, *original).containers.empty()) continue;
+    const auto forgotten =
+        client.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
+                                controller::forgetOriginal(*pod), {.field_manager = "mbcas-cli"});
+    if (forgotten || forgotten.error().notFound()) return {};
+    if (!forgotten.error().conflict()) return failure(forgotten.error().toError());
+  }
+  return failure("somebody else keeps changing it");
+}
+
+// Whether all could be restored.
+bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, Nanos timeout) {
+  bool good = true;
+  for (const PodPtr& pod : pods) {
+    const std::string key = kube::objectKey(pod->meta);
+    if (const Result<void> done = restoreOne(client, pod, timeout); done) {
+      fmt::print("{}: restored\n", key);
+    } else {
+      complain(fmt::format("{}: {}", key, done.error().message()));
+      good = false;
+    }
+  }
+  return good;
+}
+
+int restoreCommand(const Flags& flags) {
+  if (flags.all == !flags.pod.empty()) {
+    complain("name one pod, as NAMESPACE/POD, or give --all");
+    return kUsage;
+  }
+  const auto failed = [](const std::string& message) {
+    complain(message);
+    return kFailed;
+  };
+  const Result<kube::ClientConfig> config = findCluster(flags.cluster);
+  if (!config) return failed(config.error().message());
+  const SystemClock clock;
+  kube::HttpLoop loop;
+  kube::Client client(loop, *config, clock, {.user_agent = "mbcas/" MBCAS_VERSION});
+  const auto timeout =
+      std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(flags.timeout));
+  std::vector<PodPtr> pods;
+  if (flags.all) {
+    // Else the controller would manage them again. Where it is not installed there is none.
+    const auto paused = setPaused(client, flags.system_namespace, true);
+    if (!paused && !paused.error().notFound()) return failed(paused.error().describe());
+    auto list = client.list<kube::Pod>();
+    if (!list) return failed(list.error().describe());
+    for (PodPtr& pod : list->items) {
+      if (controller::hasOriginal(*pod) && !pod->terminal()) pods.push_back(std::move(pod));
+    }
+    fmt::print("{} pods to restore\n", pods.size());
+  } else {
+    const kube::SplitKey key = kube::splitKey(flags.pod);
+    auto pod = client.get<kube::Pod>(
+        key.name_space.empty() ? config->name_space : std::string(key.name_space), key.name);
+    if (!pod) return failed(pod.error().describe());
+    if (!controller::hasOriginal(**pod)) {
+      fmt::print("{}: is as it was declared\n", kube::objectKey((*pod)->meta));
+      return kDone;
+    }
+    pods.push_back(*std::move(pod));
+  }
+  return restoreEach(client, pods, timeout) ? kDone : kFailed;
+}
+
+}  // namespace
+
+void addRestore(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("restore", "Give pods back the CPU requests and limits they declared");
+  command->footer(kFooter);
+  command->add_option("POD", flags->pod, "NAMESPACE/POD, or POD");
+  command->add_flag("--all", flags->all, "Every pod that was changed, and pause");
+  command->add_option("--timeout", flags->timeout, "For each pod; seconds")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  command->add_option("--system-namespace", flags->system_namespace, "Where MBCAS is installed")
+      ->capture_default_str();
+  addClusterFlags(*command, flags->cluster);
+  command->callback([flags, &exit_code] { exit_code = restoreCommand(*flags); });
+}
+
+}  // namespace mbcas::cli
