@@ -12,7 +12,7 @@ export PATH := $(PATH):$(MBCAS_CACHE)/go/bin
 help: ## Show this list
 	@echo "MBCAS: market-based CPU allocation. On a fresh Debian 12, try: make demo"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install what is missing (packages by name, Go if too old)
@@ -33,6 +33,10 @@ test: setup ## Everything: lint, unit, sanitizers, fuzz, real kernel, real apise
 .PHONY: soak
 soak: setup ## The same suites with larger numbers; takes long
 	@MBCAS_SOAK=1 scripts/test
+
+.PHONY: test-versions
+test-versions: build ## The integration tests on every pinned Kubernetes, 1.33 to 1.36
+	@scripts/test-versions
 
 .PHONY: unit
 unit: build ## Unit and property tests only; seconds

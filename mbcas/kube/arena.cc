@@ -12,7 +12,6 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(free_, other.free_);
   std::swap(left_, other.left_);
   std::swap(used_, other.used_);
-  std::swap(next_block_, other.next_block_);
   std::swap(pool_, other.pool_);
   return *this;
 }
@@ -29,11 +28,11 @@ Arena::~Arena() {
 char* Arena::allocate(std::size_t size, std::size_t align) {
   std::size_t padding = (align - reinterpret_cast<std::uintptr_t>(free_) % align) % align;
   if (block_ == nullptr || padding + size > left_) {
-    const std::size_t capacity = std::max<std::size_t>(next_block_, size);
+    const std::uint32_t usual = block_ == nullptr ? left_ : std::max(kFurtherBlock, used_ / 2);
+    const std::size_t capacity = std::max<std::size_t>(usual, size);
     char* const block = new char[sizeof(char*) + capacity];  // aligned to 16
     std::memcpy(block, static_cast<const void*>(&block_), sizeof(char*));
     block_ = block;
-    next_block_ = std::max(kFurtherBlock, used_ / 2);
     free_ = block + sizeof(char*);
     left_ = static_cast<std::uint32_t>(capacity);
     padding = 0;
@@ -45,11 +44,39 @@ char* Arena::allocate(std::size_t size, std::size_t align) {
   return start;
 }
 
-Str Arena::shared(std::string_view text) {
-  return pool_ ? pool_->intern(text) : this->text(text);
+Str Arena::text(std::string_view text) {
+  if (text.empty()) return {};
+  const auto length = static_cast<std::uint32_t>(text.size());
+  const bool is_long = length >= Str::kLong;
+  char* const stored = allocate(1 + (is_long ? sizeof length : 0) + length, 1);
+  char* bytes = stored;
+  *bytes++ = static_cast<char>(is_long ? Str::kLong : length);
+  if (is_long) {
+    std::memcpy(bytes, &length, sizeof length);
+    bytes += sizeof length;
+  }
+  std::memcpy(bytes, text.data(), length);
+  return Str(stored);
 }
 
-Str StringPool::intern(std::string_view text) {
+Str Arena::shared(std::string_view text) {
+  return pool_ ? pool_->text(text) : this->text(text);
+}
+
+Str Arena::perhapsShared(std::string_view text) {
+  const std::optional<Str> known = pool_ ? pool_->textIfSeen(text) : std::nullopt;
+  return known ? *known : this->text(text);
+}
+
+const std::uint64_t* Arena::storeList(std::size_t count, const void* items, std::size_t size) {
+  auto* const stored = reinterpret_cast<std::uint64_t*>(
+      allocate(sizeof(std::uint64_t) + size, alignof(std::uint64_t)));
+  *stored = count;
+  std::memcpy(stored + 1, items, size);
+  return stored;
+}
+
+Str Pool::text(std::string_view text) {
   if (text.empty()) return {};
   if (const auto found = texts_.find(text); found != texts_.end()) return *found;
   const Str stored = storage_.text(text);
@@ -57,13 +84,21 @@ Str StringPool::intern(std::string_view text) {
   return stored;
 }
 
-Str Arena::text(std::string_view text) {
-  if (text.empty()) return {};
-  const auto length = static_cast<std::uint32_t>(text.size());
-  char* const stored = allocate(sizeof length + length, 1);
-  std::memcpy(stored, &length, sizeof length);
-  std::memcpy(stored + sizeof length, text.data(), length);
-  return Str(stored);
+std::optional<Str> Pool::textIfSeen(std::string_view text) {
+  const std::size_t hash = Hash()(text);
+  std::size_t& place = seen_[hash % seen_.size()];
+  if (std::exchange(place, hash) != hash) return std::nullopt;
+  return this->text(text);
+}
+
+const std::uint64_t* Pool::list(std::size_t count, const void* items, std::size_t size) {
+  const std::string_view bytes(static_cast<const char*>(items), size);
+  if (const auto found = lists_.find(bytes); found != lists_.end()) {
+    return reinterpret_cast<const std::uint64_t*>(found->data()) - 1;
+  }
+  const std::uint64_t* const stored = storage_.storeList(count, items, size);
+  lists_.emplace(reinterpret_cast<const char*>(stored + 1), size);
+  return stored;
 }
 
 }  // namespace mbcas::kube

@@ -1,14 +1,16 @@
 // Where the texts and lists of one Kubernetes object live: a few small blocks owned by the object,
 // filled once while it is decoded and never changed. A cache of 10,000 pods is mostly such text, so
 // a reference to it costs 8 bytes (the length stands in front of the bytes), not the 32 of a
-// std::string.
+// std::string, and what neighbours have in common is kept once.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,14 +24,18 @@ namespace mbcas::kube {
 class Str {
  public:
   constexpr Str() = default;
-  // `stored` points at a std::uint32_t length and that many bytes, unaligned; null is "".
+  // `stored` points at a length and that many bytes; null is "". The length is one byte, or, from
+  // kLong on, that byte and a std::uint32_t, unaligned.
   explicit Str(const char* stored) : stored_(stored) {}
+  static constexpr std::size_t kLong = 255;
 
   std::string_view view() const {
     if (stored_ == nullptr) return {};
+    const auto first = static_cast<unsigned char>(*stored_);
+    if (first < kLong) return {stored_ + 1, first};
     std::uint32_t length = 0;
-    std::memcpy(&length, stored_, sizeof length);
-    return {stored_ + sizeof length, length};
+    std::memcpy(&length, stored_ + 1, sizeof length);
+    return {stored_ + 1 + sizeof length, length};
   }
   // NOLINTNEXTLINE(google-explicit-constructor): reads as a string_view everywhere
   operator std::string_view() const { return view(); }
@@ -64,12 +70,12 @@ class List {
   const std::uint64_t* stored_ = nullptr;
 };
 
-class StringPool;
+class Pool;
 
 class Arena {
  public:
   // The first block has this many bytes: pass what a similar object needed.
-  explicit Arena(std::size_t expected = 256) : next_block_(static_cast<std::uint32_t>(expected)) {}
+  explicit Arena(std::size_t expected = 256) : left_(static_cast<std::uint32_t>(expected)) {}
   Arena(Arena&& other) noexcept { *this = std::move(other); }
   Arena& operator=(Arena&& other) noexcept;
   ~Arena();
@@ -79,37 +85,46 @@ class Arena {
   // Text that other objects are likely to have too: labels, namespaces, names of nodes. Kept once
   // for all of them if there is a pool.
   Str shared(std::string_view text);
-  void usePool(std::shared_ptr<StringPool> pool) { pool_ = std::move(pool); }
+  // Text of either sort: shared from the second time on.
+  Str perhapsShared(std::string_view text);
+  void usePool(std::shared_ptr<Pool> pool) { pool_ = std::move(pool); }
 
   template <class T>
   List<T> list(const std::vector<T>& items) {
-    if (items.empty()) return {};
-    auto* stored = reinterpret_cast<std::uint64_t*>(
-        allocate(sizeof(std::uint64_t) + items.size() * sizeof(T), alignof(std::uint64_t)));
-    *stored = items.size();
-    std::memcpy(stored + 1, items.data(), items.size() * sizeof(T));
-    return List<T>(stored);
+    return items.empty() ? List<T>() : store(items);
   }
+  // A list that other objects are likely to have too. All text in it must be shared itself.
+  template <class T>
+  List<T> sharedList(const std::vector<T>& items);
 
   std::size_t used() const { return used_; }  // bytes handed out, alignment included
 
  private:
+  friend class Pool;
+  template <class T>
+  List<T> store(const std::vector<T>& items) {
+    return List<T>(storeList(items.size(), items.data(), items.size() * sizeof(T)));
+  }
+  const std::uint64_t* storeList(std::size_t count, const void* items, std::size_t size);
   char* allocate(std::size_t size, std::size_t align);
 
   char* block_ = nullptr;  // the last; each begins with a pointer to the one before
   char* free_ = nullptr;
-  std::uint32_t left_ = 0;
+  std::uint32_t left_ = 0;  // before the first block: how large to make it
   std::uint32_t used_ = 0;
-  std::uint32_t next_block_ = 0;
-  std::shared_ptr<StringPool> pool_;
+  std::shared_ptr<Pool> pool_;
 };
 
-// Each text once. One thread writes; what it has returned may be read by any, for as long as the
-// pool lives, and every object that uses a pool keeps it alive. A pool only grows: its owner starts
-// a new one when full(), and the old one goes with its last object.
-class StringPool {
+// Each text and list once. One thread writes; what it has returned may be read by any, for as long
+// as the pool lives, and every object that uses a pool keeps it alive. A pool only grows: its owner
+// starts a new one when full(), and the old one goes with its last object.
+class Pool {
  public:
-  Str intern(std::string_view text);
+  Str text(std::string_view text);
+  // Nothing the first time, unless others have come between.
+  std::optional<Str> textIfSeen(std::string_view text);
+  // `items` is compared byte by byte.
+  const std::uint64_t* list(std::size_t count, const void* items, std::size_t size);
   bool full() const { return storage_.used() > kMaxBytes; }
 
  private:
@@ -126,6 +141,16 @@ class StringPool {
   };
   Arena storage_{4096};
   std::unordered_set<Str, Hash, Equal> texts_;
+  std::unordered_set<std::string_view> lists_;  // their items
+  std::array<std::size_t, 1024> seen_{};        // hashes of texts, each in its place
 };
+
+template <class T>
+List<T> Arena::sharedList(const std::vector<T>& items) {
+  static_assert(std::has_unique_object_representations_v<T>, "equal items must be equal bytes");
+  if (items.empty()) return {};
+  if (!pool_) return store(items);
+  return List<T>(pool_->list(items.size(), items.data(), items.size() * sizeof(T)));
+}
 
 }  // namespace mbcas::kube

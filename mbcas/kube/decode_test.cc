@@ -40,12 +40,11 @@ std::string errorOf(const std::string& json) {
 TEST(Arena, KeepsTextsAndListsAcrossBlocks) {
   Arena arena(16);
   std::vector<Str> texts;
-  for (int i = 0; i < 100; ++i)
-    texts.push_back(arena.text(std::string(static_cast<std::size_t>(i), 'x')));
+  for (std::size_t i = 0; i < 300; ++i) texts.push_back(arena.text(std::string(i, 'x')));
   const List<Str> list = arena.list(texts);
   const Arena moved = std::move(arena);
-  ASSERT_EQ(list.size(), 100u);
-  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(list[i].view(), std::string(i, 'x'));
+  ASSERT_EQ(list.size(), 300u);
+  for (std::size_t i = 0; i < 300; ++i) EXPECT_EQ(list[i].view(), std::string(i, 'x'));
   EXPECT_TRUE(Str().empty());
   EXPECT_TRUE(List<Str>().empty());
 }
@@ -148,6 +147,7 @@ TEST(Decoder, KeepsOneCopyOfWhatObjectsShare) {
   ObjectPtr two = decode("two");
   EXPECT_EQ(one->meta.namespace_.view().data(), two->meta.namespace_.view().data());
   EXPECT_EQ(one->meta.labels[0].value.view().data(), two->meta.labels[0].value.view().data());
+  EXPECT_EQ(one->meta.labels.begin(), two->meta.labels.begin());  // the whole list
   // New texts without end: old pools go when their objects do, and nothing that lives is lost.
   for (int i = 0; i < 50'000; ++i) two = decode(std::to_string(i));
   for (int i = 0; i < 50'000; ++i) {
@@ -157,6 +157,41 @@ TEST(Decoder, KeepsOneCopyOfWhatObjectsShare) {
   }
   EXPECT_EQ(find(one->meta.labels, "a"), "b");
   EXPECT_EQ(find(two->meta.labels, "a"), "49999" + std::string(100, 'y'));
+}
+
+TEST(Decoder, KeepsOneListOfContainersForPodsThatAreAlike) {
+  Decoder decoder;
+  const auto decode = [&](const std::string& limit) {
+    std::string json =
+        R"({"metadata":{"name":"p","ownerReferences":[{"kind":"ReplicaSet","name":"r","uid":"u",)"
+        R"("controller":true}]},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":")" +
+        limit + R"("}}}]}})";
+    return std::static_pointer_cast<const Pod>(*decoder.decode(Pod::kind(), json));
+  };
+  const auto one = decode("1");
+  const auto two = decode("1");
+  const auto other = decode("2");
+  EXPECT_EQ(one->containers.begin(), two->containers.begin());
+  EXPECT_EQ(one->meta.owners.begin(), other->meta.owners.begin());
+  EXPECT_NE(one->containers.begin(), other->containers.begin());
+  EXPECT_EQ(other->containers[0].limits.cpu(), 2000_m);
+}
+
+TEST(Arena, SharesFromTheSecondTimeOn) {
+  const auto pool = std::make_shared<Pool>();
+  const auto keep = [&](std::string_view text) {
+    auto arena = std::make_unique<Arena>();
+    arena->usePool(pool);
+    const Str kept = arena->perhapsShared(text);
+    return std::pair(std::move(arena), kept);
+  };
+  const auto [first_arena, first] = keep("text");
+  const auto [second_arena, second] = keep("text");
+  const auto [third_arena, third] = keep("text");
+  EXPECT_EQ(first.view(), "text");
+  EXPECT_NE(first.view().data(), second.view().data());
+  EXPECT_EQ(second.view().data(), third.view().data());
+  EXPECT_EQ(keep("").second.view(), "");
 }
 
 TEST(Decoder, KeepsTheAnnotationsThatAreWanted) {

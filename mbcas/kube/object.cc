@@ -24,7 +24,7 @@ List<OwnerReference> decodeOwners(Arena& arena, JsonCursor value) {
     });
     owners.push_back(owner);
   });
-  return arena.list(owners);
+  return arena.sharedList(owners);
 }
 
 bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view annotation) {
@@ -60,7 +60,7 @@ void decodeMeta(Object& object, JsonCursor value,
       field.members([&](std::string_view name, JsonCursor text) {
         if (!keeps(annotations, name)) return;
         const Str kept = arena.shared(name);
-        entries.push_back({kept, arena.text(text.text())});
+        entries.push_back({kept, arena.perhapsShared(text.text())});
       });
       meta.annotations = arena.list(entries);
     } else if (key == "ownerReferences") {
@@ -130,7 +130,7 @@ List<KeyValue> decodeMap(Arena& arena, JsonCursor value) {
     const Str kept = arena.shared(key);
     entries.push_back({kept, arena.shared(text.scalar())});
   });
-  return arena.list(entries);
+  return arena.sharedList(entries);
 }
 
 List<Str> decodeTexts(Arena& arena, JsonCursor value) {
@@ -149,7 +149,7 @@ WallTime decodeTime(JsonCursor value) {
 }
 
 ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
-  if (!pool_ || pool_->full()) pool_ = std::make_shared<StringPool>();
+  if (!pool_ || pool_->full()) pool_ = std::make_shared<Pool>();
   std::shared_ptr<Object> object = kind.create(expected_);
   object->arena.usePool(pool_);
   value.members([&](std::string_view key, JsonCursor member) {

@@ -17,6 +17,7 @@
 // Objects are immutable once decoded and travel as shared_ptr<const T>.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,6 +47,7 @@ struct OwnerReference {
   Str name;
   Str uid;
   bool controller = false;
+  std::array<std::uint8_t, 7> unused{};  // no undefined bytes: see Arena::sharedList
 };
 
 struct ObjectMeta {
@@ -140,7 +142,7 @@ class Decoder {
   static Result<ObjectPtr> checked(const Kind& kind, ObjectPtr object, Result<void> parsed);
 
   JsonParser parser_;
-  std::shared_ptr<StringPool> pool_;
+  std::shared_ptr<Pool> pool_;
   std::optional<std::vector<std::string>> annotations_;
   std::size_t expected_ = 256;  // arena bytes of the object before: neighbours are alike
 };

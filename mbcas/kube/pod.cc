@@ -216,7 +216,7 @@ void decodeSpec(Pod& pod, JsonCursor spec) {
     }
   });
   init.insert(init.end(), main.begin(), main.end());
-  pod.containers = pod.arena.list(init);
+  pod.containers = pod.arena.sharedList(init);
 }
 
 void decodeStatusOfPod(Pod& pod, JsonCursor value) {

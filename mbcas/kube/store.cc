@@ -66,6 +66,7 @@ std::vector<Change> Store::erase(const ObjectPtr& last_state) {
 
 std::vector<Change> Store::replace(ObjectSet objects) {
   std::vector<Change> changes;
+  changes.reserve(objects.size());
   const std::unique_lock lock(mutex_);
   for (const ObjectPtr& before : objects_) {
     if (!objects.contains(before)) addChanges(before, nullptr, true, changes);

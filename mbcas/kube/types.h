@@ -2,6 +2,7 @@
 // A field that is absent in the JSON is empty, zero or nullopt here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -53,6 +54,7 @@ struct Container {
   ContainerRole role = ContainerRole::kMain;
   bool restarts_on_cpu_resize = false;  // resizePolicy RestartContainer
   bool restarts_on_memory_resize = false;
+  std::array<std::uint8_t, 5> unused{};  // no undefined bytes: see Arena::sharedList
 };
 
 struct ContainerStatus {

@@ -73,7 +73,7 @@ class KubeFaultTest : public KubeTest {
     options.tuning.max_delay = milliseconds(20);
     options.tuning.shortest_watch = milliseconds(1);
     options.tuning.streaming_list = pick(random, 2) == 0;
-    options.idle_timeout = milliseconds(300);
+    options.idle_timeout = milliseconds(500);  // a busy server must still be quicker
     options.seed = random() | 1;
     return options;
   }

@@ -340,13 +340,17 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
                            ns)}));
   create("a", "1");
 
-  const auto now = std::chrono::duration_cast<seconds>(clock.wall().time_since_epoch()).count();
-  const auto sign = [&](std::int64_t expires) {
-    return signToken(*plane, ns, "robot", (*account)->meta.uid, now, expires);
+  const auto sign = [&](seconds lifetime) {
+    const auto now = std::chrono::duration_cast<seconds>(clock.wall().time_since_epoch()).count();
+    return signToken(*plane, ns, "robot", (*account)->meta.uid, now, now + lifetime.count());
   };
   const std::string path = plane->dir() + "/robot-token";
-  // The server is lenient by a minute: this one has some twenty seconds to live.
-  const std::string old_token = sign(now - 40);
+  // The server learns a moment later what the robot may do; the old token's time is not for that.
+  config.token = sign(std::chrono::hours(1));
+  Client early(loop, config, clock);
+  ASSERT_TRUE(eventually([&] { return early.get<ConfigMap>(ns, "a").has_value(); }));
+  // The server is lenient by a minute: this one has half of one to live.
+  const std::string old_token = sign(seconds(-30));
   std::ofstream(path) << old_token << "\n";
   config.token.clear();
   config.token_file = path;
@@ -366,7 +370,7 @@ TEST_F(KubeWatchTest, GoesOnWithTheRotatedTokenWhenTheOldOneExpires) {
   ASSERT_TRUE(maps.waitForSync(seconds(60))) << last_error;
   EXPECT_EQ(refused, 0);
 
-  std::ofstream(path) << sign(now + 3600);
+  std::ofstream(path) << sign(std::chrono::hours(1));
   ClientConfig stale = config;
   stale.token_file.clear();
   stale.token = old_token;
