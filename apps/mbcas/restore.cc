@@ -20,6 +20,7 @@ using PodPtr = std::shared_ptr<const kube::Pod>;
 constexpr const char* kFooter = R"(Examples:
   mbcas restore shop/web-1
   mbcas restore --all        # pauses MBCAS first: the way to uninstall it
+  mbcas restore --host       # limits of this machine's cgroups, after `mbcas run` was killed
 
 What a pod declared is in its annotation mbcas.io/original-resources, which is removed in the end.
 A pod that is managed may be changed again; to keep it as it is, opt out first:
@@ -32,6 +33,9 @@ struct Flags {
   std::string system_namespace = kSystemNamespace;
   std::string pod;
   bool all = false;
+  bool host = false;
+  std::string cgroup_root = "/sys/fs/cgroup";
+  std::string state = kHostState;
   double timeout = 30;
 };
 
@@ -86,10 +90,11 @@ bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, Nanos ti
 }
 
 int restoreCommand(const Flags& flags) {
-  if (flags.all == !flags.pod.empty()) {
-    complain("name one pod, as NAMESPACE/POD, or give --all");
+  if (int{flags.all} + int{flags.host} + int{!flags.pod.empty()} != 1) {
+    complain("name one pod, as NAMESPACE/POD, or give --all, or --host");
     return kUsage;
   }
+  if (flags.host) return restoreHost(flags.cgroup_root, flags.state);
   const auto failed = [](const std::string& message) {
     complain(message);
     return kFailed;
@@ -135,6 +140,11 @@ void addRestore(CLI::App& app, int& exit_code) {
   command->footer(kFooter);
   command->add_option("POD", flags->pod, "NAMESPACE/POD, or POD");
   command->add_flag("--all", flags->all, "Every pod that was changed, and pause");
+  command->add_flag("--host", flags->host, "This machine's cgroups, as `mbcas run` found them");
+  command->add_option("--state", flags->state, "With --host: the file that remembers them")
+      ->capture_default_str();
+  command->add_option("--cgroup-root", flags->cgroup_root, "With --host: where they are mounted")
+      ->capture_default_str();
   command->add_option("--timeout", flags->timeout, "For each pod; seconds")
       ->check(CLI::Range(1.0, 3600.0))
       ->capture_default_str();
