@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -72,6 +73,20 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
   return award.cpu;
 }
 
+// A decrease that had to be taken back was for a pause, not for a fall of the load: the next pause
+// as long passes without one.
+void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
+                   PodState& state) {
+  if (answer.constrained) return;
+  if (desired < state.desired) {
+    if (!state.lowered) state.lowered = state.low_since.value_or(now);
+  } else if (state.lowered) {
+    const Nanos pause = now - *state.lowered;
+    state.patience = pause <= regret ? pause * 2 : Nanos(0);
+    state.lowered.reset();
+  }
+}
+
 // Whether the desired limit is to become the answer now.
 class Publishing {
  public:
@@ -124,7 +139,8 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    if (now_ - *state.low_since < settings_.lower_lasts) return std::nullopt;
+    if (now_ - *state.low_since < std::max(state.patience, settings_.lower_lasts))
+      return std::nullopt;
     return state.low_most;
   }
 
@@ -251,6 +267,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   }
 
   Answer answer;
+  std::vector<Millicores> shaped;  // of its containers, while it is constrained
   if (!view.fresh) {
     answer = {view.limit, view.limit, state.constrained, Basis::kNoData};
   } else if (!view.warm) {
@@ -268,7 +285,9 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     if (limits_cleared && (settings_.strict_capacity || award < view.needed)) {
       answer = clearedAnswer(view, award, settings_);
     } else if (cleared && !limits_cleared && award < scaled(view.use, kAsGoodAsAll)) {
-      answer = constrainedAnswer(view, award);
+      shaped = shapedLimits(pod, award);
+      answer =
+          constrainedAnswer(view, std::accumulate(shaped.begin(), shaped.end(), Millicores(0)));
     } else {
       answer = freeAnswer(view, settings_);
     }
@@ -296,8 +315,10 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
     const auto desired = publishing.decide(view, answer, state_.scarce, state);
     if (desired) {
+      learnPatience(*desired, answer, input.now, settings_.regret, state);
       state.desired = *desired;
-      state.containers = splitLimit(pod, *desired, settings_);
+      state.containers =
+          shaped.empty() ? splitLimit(pod, *desired, settings_) : splitLimit(pod, shaped, *desired);
       state.published = input.now;
       state.low_since.reset();
       decision.publish = true;

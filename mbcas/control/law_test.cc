@@ -192,16 +192,36 @@ TEST(Constrained, WhoUsesLittleIsLeftFree) {
 }
 
 TEST(Constrained, KeepsTheShapeOfItsBursts) {
+  Pod pod = fluidPod("a", 100_m, 300_m, always(0_m)).pod;
+  demand::Need& need = pod.containers[0].need;
+  need.use = 400_m;
+  need.burst = 1000_m;
+  need.burst_state = demand::BurstState::kLearned;
+  EXPECT_EQ(shapedLimits(pod, 396_m), (std::vector{990_m})) << "1 % short: nothing jumps";
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{500_m}));
+  need.burst_state = demand::BurstState::kGuessed;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "waiting threads are no burst";
+
   PodView view;
-  view.use = 400_m;
-  view.shape = 2.5;
   view.floor = 100_m;
   view.ceiling = 2000_m;
-  view.needed = 1000_m;
-  view.free = 1000_m;
-  EXPECT_EQ(constrainedAnswer(view, 396_m).limit, 990_m) << "1 % short: nothing jumps";
-  EXPECT_EQ(constrainedAnswer(view, 200_m).limit, 500_m);
-  EXPECT_EQ(constrainedAnswer(view, 10_m).limit, 100_m) << "its floor";
+  view.needed = view.free = 1000_m;
+  EXPECT_EQ(constrainedAnswer(view, 985_m).limit, 990_m);
+  EXPECT_EQ(constrainedAnswer(view, 25_m).limit, 100_m) << "its floor";
+}
+
+TEST(Constrained, AContainersBurstsEarnTheOneBesideItNothing) {
+  Pod pod = fluidPod("a", 100_m, 300_m, always(0_m)).pod;
+  pod.containers.push_back({.name = "spins", .limit = 300_m, .declared = 300_m, .request = 100_m});
+  pod.containers[0].need.use = 100_m;
+  pod.containers[0].need.burst = 2000_m;
+  pod.containers[0].need.burst_state = demand::BurstState::kLearned;
+  pod.containers[1].need.use = 4000_m;
+  pod.containers[1].need.burst = 4000_m;
+  pod.containers[1].need.burst_state = demand::BurstState::kGuessed;
+  const std::vector shaped = shapedLimits(pod, 600_m);
+  EXPECT_EQ(shaped, (std::vector{2000_m, 500_m}));
+  EXPECT_EQ(splitLimit(pod, shaped, 2500_m), shaped);
 }
 
 TEST(Constrained, IsGivenBackAtOnceWhenScarcityEnds) {
