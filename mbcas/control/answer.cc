@@ -60,7 +60,7 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
     const demand::Need& need = container.need;
     view.fresh &= need.samples > 0 && need.good_until >= input.now;
     view.warm &= need.ready;
-    view.use += need.use;
+    view.use += marketUse(need);
     view.use_peak += need.use_peak;
     view.burst += need.burst;
     view.present += need.present;

@@ -18,7 +18,7 @@ Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use, const 
 struct PodView {
   bool fresh = false;   // its numbers may be decided by
   bool warm = false;    // and there are enough of them
-  Millicores use;       // median over 30 s
+  Millicores use;       // what the market goes by, see marketUse()
   Millicores use_peak;  // highest 5 s mean
   Millicores burst;
   Millicores present;  // usage and, while the limit binds, blocked work

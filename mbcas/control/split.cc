@@ -1,6 +1,7 @@
 #include "mbcas/control/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -57,23 +58,29 @@ Millicores neededLimit(const demand::Need& need, const Settings& settings) {
   return std::max(need.burst, Millicores(static_cast<std::int64_t>(room + 0.5)));
 }
 
+Millicores marketUse(const demand::Need& need) {
+  return Millicores(std::llround(static_cast<double>(need.use.count()) * need.busy));
+}
+
 std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
   std::vector<std::size_t> order(pod.containers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return pod.containers[i].need.use; });
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return marketUse(pod.containers[i].need); });
   std::vector<Millicores> limits(pod.containers.size());
   Millicores left = award;
   for (std::size_t k = 0; k < order.size(); ++k) {
     const demand::Need& need = pod.containers[order[k]].need;
+    const Millicores use = marketUse(need);
     const Millicores share(left.count() / static_cast<std::int64_t>(order.size() - k));
-    const Millicores part = std::min(need.use, share);
+    const Millicores part = std::min(use, share);
     left -= part;
     // A level that was merely guessed from waiting threads says nothing about bursts.
-    const bool bursty = need.burst_state != demand::BurstState::kGuessed && need.burst > need.use;
-    limits[order[k]] = !bursty ? part
-                       : need.use == Millicores(0)
-                           ? need.burst
-                           : Millicores(part.count() * need.burst.count() / need.use.count());
+    const bool bursty = need.burst_state != demand::BurstState::kGuessed;
+    const Millicores top = std::max(need.use, bursty ? need.burst : Millicores(0));
+    limits[order[k]] = use == Millicores(0)
+                           ? top
+                           : Millicores(part.count() * std::max(top, use).count() / use.count());
   }
   return limits;
 }

@@ -12,9 +12,14 @@ namespace mbcas::control {
 // The limit at which a container with this need is neither throttled nor cramped.
 Millicores neededLimit(const demand::Need& need, const Settings& settings);
 
+// What a container will use over tens of seconds, for the market: the median of its use, which a
+// short peak does not move, for the time in which it is busy. What it leaves in its pauses would
+// otherwise be nobody's.
+Millicores marketUse(const demand::Need& need);
+
 // What a constrained pod may use, as limits of its containers: who uses little gets all of that,
-// the others share the rest alike; and each keeps the shape of its own bursts. So a container that
-// bursts earns the one beside it nothing. Not rounded.
+// the others share the rest alike; and each keeps the shape of its own bursts and pauses. So a
+// container that bursts earns the one beside it nothing. Not rounded.
 std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award);
 
 // In steps of 10m that add up to the limit, rounded up to a step: to each container its request,

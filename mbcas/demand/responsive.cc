@@ -65,6 +65,7 @@ Need Responsive::update(const Sample& sample) {
   need.use = window_.median();
   need.use_peak = std::max(window_.highestMean(), binding ? wanted : Millicores(0));
   need.used_peak = window_.highestUsage();
+  need.busy = window_.busyShare(Millicores(need.used_peak.count() / 10));
   need.burst = level_;
   need.present = wanted;
   need.blocked = sample.blocked;
