@@ -254,6 +254,7 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
   Settings mistuned = settingsOf(Profile::kResponsive);
   mistuned.reclaim = Reclaim::kAlways;
   mistuned.headroom = 0.8;
+  mistuned.regret = Nanos(0);
   int cycling = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     FluidNode node = constantNode(seed, mistuned);

@@ -57,7 +57,6 @@ Millicores Window::median() const {
 }
 
 double Window::busyShare(Millicores pause) const {
-  if (nonzero_ == size_ && guesses_ == 0 && pause <= Millicores(0)) return 1;
   std::uint64_t busy = 0;
   for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
     if (used(i) > narrow(pause)) busy += intervals_[i];
