@@ -48,9 +48,10 @@ struct Report {
   double most_changes = 0;           // and the highest
   double relief = 0;                 // the highest of the pods'
   // Weighted geometric mean of the shares of their demand that pods got, over that of the best
-  // division of the same capacity for the true demands; mean over windows.
+  // division for the true demands (ideal.h); mean over windows of 30 s. Above 1 where the reserve,
+  // which the best division leaves, was used.
   double fairness = 1;
-  double scarce = 0;  // share of the windows in which the true demands exceeded the capacity
+  double scarce = 0;            // share of the time in which the true demands exceeded the capacity
   std::optional<double> p50{};  // milliseconds, of all requests of managed pods
   std::optional<double> p99{};
   std::vector<PodReport> pods{};

@@ -24,13 +24,15 @@ using std::chrono::seconds;
 
 constexpr std::size_t kMostContainers = 64;
 constexpr std::size_t kMostPoints = 100'000;
+constexpr double kHighestRate = 100'000;  // requests a second
 constexpr Nanos kLongest = hours(24 * 7);
 constexpr Nanos kShortestPeriod = microseconds(100);
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value)) return std::nullopt;
   return value;
 }
@@ -55,6 +57,13 @@ struct Problem {
   bool any() const { return !text.empty(); }
 };
 
+// Keys are anybody's text, and an error is one line.
+std::string oneLine(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return text;
+}
+
 std::string at(const YAML::Node& node) {
   const YAML::Mark mark = node.Mark();
   return mark.is_null() ? std::string() : fmt::format("line {}: ", mark.line + 1);
@@ -63,8 +72,8 @@ std::string at(const YAML::Node& node) {
 // One mapping: reads its fields into places, then complains about those that nobody read.
 class Fields {
  public:
-  Fields(YAML::Node node, std::string path, Problem& problem)
-      : node_(std::move(node)), path_(std::move(path)), problem_(problem) {
+  Fields(const YAML::Node& node, std::string path, Problem& problem)
+      : node_(node), path_(std::move(path)), problem_(problem) {
     if (!problem_.any() && !node_.IsMap()) complain(node_, path_, "must be a mapping");
   }
 
@@ -194,10 +203,7 @@ class Fields {
     if (problem_.any()) return;
     const YAML::Node& place = node.IsDefined() ? node : node_;
     problem_.text = fmt::format("{}{}{}{}", at(place), path, path.empty() ? "" : ": ", what);
-    // Keys are anybody's text, and an error is one line.
-    std::ranges::replace_if(
-        problem_.text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; },
-        '?');
+    problem_.text = oneLine(problem_.text);
   }
 
   YAML::Node node_;
@@ -351,7 +357,7 @@ class Parser {
       constexpr std::array<std::pair<std::string_view, WorkloadSpec::Sizes>, 2> kSizes = {
           {{"exponential", WorkloadSpec::Sizes::kExponential},
            {"fixed", WorkloadSpec::Sizes::kFixed}}};
-      fields.read("rate", spec.rate, 0.0, 100'000.0);
+      fields.read("rate", spec.rate, 0.0, kHighestRate);
       fields.read("work", spec.work, microseconds(1));
       fields.read("sizes", spec.sizes, kSizes);
       if (spec.work == Nanos(0)) fields.complain("work", "is missing");
@@ -360,6 +366,9 @@ class Parser {
       fields.read("queue", spec.queue, 1, 1'000'000);
     }
     if (fields.has("load")) load(fields.child("load"), fields.pathOf("load"), spec.profile);
+    if (spec.rate * spec.profile.highest() > kHighestRate) {
+      fields.complain("rate", fmt::format("is more than {} with its load", kHighestRate));
+    }
     fields.finish();
   }
 
@@ -442,7 +451,7 @@ Result<Scenario> parseScenario(std::string_view yaml, const std::string& directo
   try {
     return Parser(directory).parse(YAML::Load(std::string(yaml)));
   } catch (const YAML::Exception& error) {
-    return failure(fmt::format("line {}: {}", error.mark.line + 1, error.msg));
+    return failure(oneLine(fmt::format("line {}: {}", error.mark.line + 1, error.msg)));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "mbcas/control/weight.h"
-#include "mbcas/market/solver.h"
 #include "mbcas/sim/files.h"
 
 namespace mbcas::sim {
@@ -20,10 +19,6 @@ constexpr double kChangesPer = 300;  // seconds
 double seconds(Nanos time) {
   return static_cast<double>(time.count()) * 1e-9;
 }
-Millicores millicores(double cores) {
-  return Millicores(std::llround(cores * 1000));
-}
-
 std::optional<Millicores> sum(std::span<const std::optional<Millicores>> limits) {
   Millicores total;
   for (const auto& limit : limits) {
@@ -37,6 +32,18 @@ int threadsOf(const PodSpec& spec) {
   int threads = 0;
   for (const ContainerSpec& container : spec.containers) threads += container.workload.threads;
   return threads;
+}
+
+// Of the managed pods, in order.
+std::vector<Ideal::Pod> buyersOf(const Scenario& scenario) {
+  std::vector<Ideal::Pod> buyers;
+  for (const PodSpec& spec : scenario.pods) {
+    if (!spec.managed) continue;
+    const Millicores floor = spec.floor.value_or(std::max(spec.request(), kLeastFloor));
+    buyers.push_back({spec.name, control::weightOf(spec.request(), spec.priority), floor.cores(),
+                      std::min<double>(scenario.cpus, threadsOf(spec))});
+  }
+  return buyers;
 }
 
 Random randomOf(const Scenario& scenario, std::size_t pod, std::size_t container) {
@@ -60,8 +67,14 @@ Simulation::Simulation(const Scenario& scenario, Policy& policy)
                clock_, {.interval = scenario.interval}),
       random_(Random(scenario.seed).fork(0)),
       pods_(scenario.pods.size()),
-      moments_(scenario.pods.size()) {
-  for (std::size_t i = 0; i < scenario.pods.size(); ++i) by_name_[scenario.pods[i].name] = i;
+      grown_(scenario.pods.size()),
+      moments_(scenario.pods.size()),
+      ideal_(buyersOf(scenario)) {
+  for (std::size_t i = 0; i < scenario.pods.size(); ++i) {
+    by_name_[scenario.pods[i].name] = i;
+    if (scenario.pods[i].managed) buyers_.push_back(i);
+  }
+  wants_.resize(buyers_.size());
 }
 
 std::span<const std::optional<Millicores>> Simulation::limits(std::size_t pod) const {
@@ -84,8 +97,10 @@ void Simulation::appear(std::size_t i) {
   Limits limits;
   for (std::size_t c = 0; c < spec.containers.size(); ++c) {
     const ContainerSpec& container = spec.containers[c];
+    WorkloadSpec workload = container.workload;
+    workload.phase += node_.now();
     node_.addContainer(pod.index, {container.name, weight(container.request)},
-                       makeWorkload(container.workload, randomOf(scenario_, i, c)));
+                       makeWorkload(workload, randomOf(scenario_, i, c)));
     limits.push_back(policy_.limits() || !spec.managed ? container.limit : std::nullopt);
   }
   putInForce(pod, limits);
@@ -148,7 +163,7 @@ bool Simulation::step() {
   node_.advanceTo(until);
   clock_.advance(until - from);
   if (!settled && measuring()) node_.forgetLatencies();
-  measure();
+  measure(seconds(until - from));
   sampler_.tick();
   act(look());
   return node_.now() < scenario_.duration;
@@ -190,25 +205,37 @@ void Simulation::act(const NodeView& view) {
 }
 
 // By the model's own counters, which no policy sees.
-void Simulation::measure() {
-  const double interval = seconds(scenario_.interval);
+void Simulation::measure(double interval) {
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     Pod& pod = pods_[i];
     moments_[i] = {};
+    grown_[i] = {};
     if (pod.index < 0 || !node_.present(pod.index)) {
       pod.streak = 0;
       continue;
     }
+    moments_[i].present = true;
     Totals now;
     now.throttled = pod.lost;
     for (int c = 0; c < node_.containers(pod.index); ++c) {
-      now.offered += node_.workload(pod.index, c).offered(node_.now()) * 1e-9;
+      const double offered = node_.workload(pod.index, c).offered(node_.now()) * 1e-9;
+      const auto kind = scenario_.pods[i].containers[static_cast<std::size_t>(c)].workload.kind;
+      now.offered += offered;
+      if (kind == WorkloadSpec::Kind::kSpin) now.passing += offered;
       now.throttled += seconds(node_.counters(pod.index, c).local);
     }
     now.used = seconds(node_.podCounters(pod.index).usage);
     const Totals before = std::exchange(pod.last, now);
-    const Totals grown{now.offered - before.offered, now.used - before.used,
-                       now.throttled - before.throttled};
+    grown_[i] = {.offered = now.offered - before.offered,
+                 .used = now.used - before.used,
+                 .throttled = now.throttled - before.throttled,
+                 .passing = now.passing - before.passing};
+  }
+  compareWithIdeal(interval);
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    Pod& pod = pods_[i];
+    const Totals& grown = grown_[i];
+    if (!moments_[i].present) continue;
     moments_[i] = {true, grown.offered / interval, grown.used / interval,
                    grown.throttled / interval, sum(pod.limits)};
     pod.window += grown;
@@ -223,62 +250,57 @@ void Simulation::measure() {
   if (window_seconds_ >= kWindow - interval / 2) closeWindow();
 }
 
-// Beside the best division of the same capacity for what pods truly wanted in this window.
+// What the best division would have given each, in this interval.
+void Simulation::compareWithIdeal(double interval) {
+  double cores = scenario_.cpus * (1 - kReserve);
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!scenario_.pods[i].managed) cores -= grown_[i].used / interval;
+  }
+  for (std::size_t k = 0; k < buyers_.size(); ++k) {
+    const Totals& grown = grown_[buyers_[k]];
+    wants_[k] = {grown.offered - grown.passing, grown.passing};
+  }
+  const std::span<const double> gets = ideal_.divide(wants_, interval, cores);
+  for (std::size_t k = 0; k < buyers_.size(); ++k) grown_[buyers_[k]].ideal = gets[k];
+  window_scarce_ += ideal_.scarce() ? interval : 0;
+  window_capacity_ += cores * interval;
+}
+
 void Simulation::closeWindow() {
   const double span = std::exchange(window_seconds_, 0.0);
-  market::Problem problem;
-  std::vector<std::size_t> buyers;
-  std::vector<Totals> totals;
-  double most = scenario_.cpus * (1 - kReserve);
-  double all = 0;
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    const PodSpec& spec = scenario_.pods[i];
-    const Totals window = std::exchange(pods_[i].window, {});
-    if (!spec.managed) {
-      most -= window.used / span;
-      continue;
-    }
-    const double cpus = std::min<double>(scenario_.cpus, threadsOf(spec));
-    const Millicores demand = millicores(std::min(window.offered / span, cpus));
-    const Millicores floor = spec.floor.value_or(std::max(spec.request(), kLeastFloor));
-    problem.pods.push_back({.id = spec.name,
-                            .bid = control::weightOf(spec.request(), spec.priority),
-                            .min = std::min(floor, demand),
-                            .max = demand});
-    buyers.push_back(i);
-    totals.push_back(window);
-    all += window.used / span;
-  }
-  problem.capacity = millicores(std::max(most, 0.0));
-  const Result<market::Clearing> best = market::clear(problem);
-  if (!best) return;
+  const double scarce = std::exchange(window_scarce_, 0.0) / span;
+  const double capacity = std::exchange(window_capacity_, 0.0) / span;
   double weights = 0;
   double got = 0;
   double ideal = 0;
-  for (std::size_t k = 0; k < buyers.size(); ++k) {
-    Pod& pod = pods_[buyers[k]];
-    const double demand = problem.pods[k].max.cores();
-    const double share = best->pods[k].cpu.cores();
-    const bool free = share >= 0.98 * demand;
+  double used = 0;
+  for (const std::size_t i : buyers_) {
+    Pod& pod = pods_[i];
+    const PodSpec& spec = scenario_.pods[i];
+    const Totals window = std::exchange(pod.window, {});
     const double longest = std::exchange(pod.window_streak, 0.0);
+    const double demand =
+        std::min(window.offered, std::min<double>(scenario_.cpus, threadsOf(spec)) * span);
+    const bool free = window.ideal >= 0.98 * demand;
     if (free) {
       pod.relief = std::max(pod.relief, longest);
     } else {
       pod.streak = 0;
     }
+    used += window.used / span;
     if (!measuring() || demand <= 0) continue;
-    (free ? free_throttled_ : constrained_throttled_) += totals[k].throttled / span;
+    (free ? free_throttled_ : constrained_throttled_) += window.throttled / span;
     (free ? free_windows_ : constrained_windows_) += 1;
-    const double weight = problem.pods[k].bid;
+    const double weight = control::weightOf(spec.request(), spec.priority);
     weights += weight;
-    got += weight * std::log(std::clamp(totals[k].used / span / demand, 1e-3, 1.0));
-    ideal += weight * std::log(std::clamp(share / demand, 1e-3, 1.0));
+    got += weight * std::log(std::clamp(window.used / demand, 1e-3, 1.0));
+    ideal += weight * std::log(std::clamp(window.ideal / demand, 1e-3, 1.0));
   }
   if (!measuring()) return;
-  window_use_.push_back(all);
-  window_most_.push_back(problem.capacity.cores());
+  window_use_.push_back(used);
+  window_most_.push_back(capacity);
   ++windows_;
-  if (best->mode != market::Mode::kUncongested) ++scarce_;
+  scarce_ += scarce;
   fairness_ += weights > 0 ? std::exp((got - ideal) / weights) : 1;
 }
 

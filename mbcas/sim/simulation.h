@@ -17,6 +17,7 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/sense/sampler.h"
+#include "mbcas/sim/ideal.h"
 #include "mbcas/sim/node.h"
 #include "mbcas/sim/policy.h"
 #include "mbcas/sim/report.h"
@@ -54,9 +55,13 @@ class Simulation {
     double offered = 0;
     double used = 0;
     double throttled = 0;
+    double passing = 0;  // the part of `offered` that is lost where it is not done at once
+    double ideal = 0;    // what it would have used under the best division
 
     Totals& operator+=(const Totals& other) {
       offered += other.offered;
+      passing += other.passing;
+      ideal += other.ideal;
       used += other.used;
       throttled += other.throttled;
       return *this;
@@ -86,7 +91,8 @@ class Simulation {
   void putInForce(Pod& pod, const Limits& limits);
   NodeView look();
   void act(const NodeView& view);
-  void measure();
+  void measure(double interval);
+  void compareWithIdeal(double interval);
   void closeWindow();
   bool measuring() const { return node_.now() > scenario_.settle; }
 
@@ -96,12 +102,19 @@ class Simulation {
   SimulatedClock clock_;
   sense::Sampler sampler_;
   Random random_;
-  std::vector<Pod> pods_;  // parallel to the scenario's
+  std::vector<Pod> pods_;      // parallel to the scenario's
+  std::vector<Totals> grown_;  // in the last interval, of each
   std::vector<Moment> moments_;
   std::map<std::string, std::size_t, std::less<>> by_name_;  // into pods_
   std::vector<std::size_t> viewed_;                          // pods_ of the view's pods
 
+  Ideal ideal_;
+  std::vector<Ideal::Want> wants_;   // of managed pods
+  std::vector<std::size_t> buyers_;  // pods_ of these
+
   double window_seconds_ = 0;
+  double window_scarce_ = 0;
+  double window_capacity_ = 0;
   double fairness_ = 0;
   double scarce_ = 0;
   double windows_ = 0;

@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "mbcas/base/units.h"
@@ -35,7 +34,7 @@ struct WorkloadSpec {
   int threads = 1;
   Nanos on{0};
   Nanos period{0};
-  Nanos phase{0};   // when the first period begins
+  Nanos phase{0};   // when it begins
   double rate = 0;  // requests a second
   Nanos work{0};    // mean CPU time of a request
   Sizes sizes = Sizes::kExponential;
@@ -45,7 +44,6 @@ struct WorkloadSpec {
 
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };
-std::string_view name(WorkloadSpec::Kind kind);
 
 class Workload {
  public:

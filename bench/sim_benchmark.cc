@@ -1,0 +1,36 @@
+// How fast the model is: simulated time per time, for nodes of different kinds.
+#include <benchmark/benchmark.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "mbcas/sim/simulation.h"
+
+namespace {
+
+using namespace mbcas::sim;
+
+// Run in the root of the source tree, as `make bench` does.
+void simulateFor(benchmark::State& state, const char* name, const char* policy_name) {
+  std::ostringstream text;
+  text << std::ifstream(std::string("evaluation/scenarios/") + name + ".yaml").rdbuf();
+  const auto scenario = parseScenario(text.str());
+  if (!scenario) return state.SkipWithError(scenario.error().message().c_str());
+  double simulated = 0;
+  for (auto _ : state) {
+    const auto policy = makePolicy(policy_name, scenario->cpus);
+    const Report report = simulate(*scenario, **policy);
+    simulated += report.seconds;
+  }
+  state.counters["times_real_time"] = benchmark::Counter(simulated, benchmark::Counter::kIsRate);
+}
+
+BENCHMARK_CAPTURE(simulateFor, idle100_static, "idle-100", "static")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulateFor, idle100_responsive, "idle-100", "responsive")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulateFor, contention_static, "contention", "static")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulateFor, contention_responsive, "contention", "responsive")
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
