@@ -91,6 +91,7 @@ struct NodeState {
   std::map<std::string, PodState, std::less<>> pods{};
 };
 
+struct Answer;
 struct PodView;
 
 class NodeLaw {
@@ -110,6 +111,10 @@ class NodeLaw {
   void measure(const NodeInput& input);
   void clear(const NodeInput& input);
   void decidePod(const NodeInput& input, std::size_t i);
+  Answer answerFor(const Pod& pod, std::size_t i, const PodState& state,
+                   std::vector<Millicores>& needs) const;
+  Allowed guardAlone(const Pod& pod, const PodView& view, const Answer& answer, MonotonicTime now,
+                     PodState& state) const;
   void guardTogether(const NodeInput& input);
   void forgetOthers(const NodeInput& input);
 

@@ -124,6 +124,29 @@ TEST(Free, AfterAFallOfLoadTheDeclaredLimitReturnsWithinFiveMinutes) {
   EXPECT_LE(world.limit(0), 220_m);
 }
 
+TEST(Free, ARegularPauseIsNotTakenForAFallOfLoad) {
+  World world(4, kResponsive);
+  world.add(fluidPod("hog", 100_m, 200_m, [](int s) { return s % 120 < 20 ? 1000_m : 0_m; }));
+  world.run(480);
+  world.changes.assign(1, 0);
+  world.run(1200);
+  EXPECT_EQ(world.changes[0], 0) << "once it was lowered and raised again; twice as long next time";
+  EXPECT_GE(world.limit(0), 1000_m);
+}
+
+TEST(Free, AtItsCeilingThereIsNothingToTell) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, always(2000_m)));
+  world.pod(0).ceiling = 500_m;
+  world.run(60);
+  int told = 0;
+  for (int i = 0; i < 120; ++i) {
+    world.run(1);
+    told += world.last.pods[0].publish ? 1 : 0;
+  }
+  EXPECT_EQ(told, 0);
+}
+
 TEST(Free, NeverBelowTheDeclaredLimitUnlessToldTo) {
   World scarce(4, kResponsive);
   scarce.add(fluidPod("idle", 100_m, 1000_m, always(10_m)));
@@ -449,14 +472,15 @@ Pod twoContainers() {
 }
 
 TEST(Split, GivesRequestsThenNeedsThenByDeclaredLimits) {
-  Pod pod = twoContainers();
-  EXPECT_EQ(splitLimit(pod, 150_m, kResponsive), (std::vector{100_m, 50_m}));
-  EXPECT_EQ(splitLimit(pod, 500_m, kResponsive), (std::vector{400_m, 100_m}));
-  pod.containers[1].need.burst = 350_m;
-  EXPECT_EQ(splitLimit(pod, 300_m, kResponsive), (std::vector{100_m, 200_m}));
-  EXPECT_EQ(splitLimit(pod, 450_m, kResponsive), (std::vector{100_m, 350_m}));
-  EXPECT_EQ(splitLimit(pod, 550_m, kResponsive), (std::vector{200_m, 350_m}));
-  EXPECT_EQ(splitLimit(pod, 75_m, kResponsive), (std::vector{50_m, 30_m}));
+  const Pod pod = twoContainers();
+  const std::vector idle{0_m, 0_m};
+  EXPECT_EQ(splitLimit(pod, idle, 150_m), (std::vector{100_m, 50_m}));
+  EXPECT_EQ(splitLimit(pod, idle, 500_m), (std::vector{400_m, 100_m}));
+  EXPECT_EQ(splitLimit(pod, idle, 75_m), (std::vector{50_m, 30_m}));
+  const std::vector busy{0_m, 350_m};
+  EXPECT_EQ(splitLimit(pod, busy, 300_m), (std::vector{100_m, 200_m}));
+  EXPECT_EQ(splitLimit(pod, busy, 450_m), (std::vector{100_m, 350_m}));
+  EXPECT_EQ(splitLimit(pod, busy, 550_m), (std::vector{200_m, 350_m}));
 }
 
 TEST(Split, AStepOnTheWayMovesEachContainerItsPart) {

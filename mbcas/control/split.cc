@@ -46,8 +46,8 @@ Steps sum(const std::vector<Steps>& steps) {
 }
 
 std::vector<Millicores> asLimits(const std::vector<Steps>& steps) {
-  std::vector<Millicores> limits;
-  for (const Steps n : steps) limits.push_back(kLimitStep * n);
+  std::vector<Millicores> limits(steps.size());
+  std::ranges::transform(steps, limits.begin(), [](Steps n) { return kLimitStep * n; });
   return limits;
 }
 
@@ -55,7 +55,7 @@ std::vector<Millicores> asLimits(const std::vector<Steps>& steps) {
 
 Millicores neededLimit(const demand::Need& need, const Settings& settings) {
   const auto room = static_cast<double>(need.use_peak.count()) * settings.headroom;
-  return std::max(need.burst, Millicores(static_cast<std::int64_t>(room + 0.5)));
+  return std::max(need.burst, Millicores(std::llround(room)));
 }
 
 Millicores marketUse(const demand::Need& need) {
@@ -65,8 +65,8 @@ Millicores marketUse(const demand::Need& need) {
 std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
   std::vector<std::size_t> order(pod.containers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {},
-                           [&](std::size_t i) { return marketUse(pod.containers[i].need); });
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(marketUse(pod.containers[i].need), i); });
   std::vector<Millicores> limits(pod.containers.size());
   Millicores left = award;
   for (std::size_t k = 0; k < order.size(); ++k) {
@@ -83,14 +83,6 @@ std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
                            : Millicores(part.count() * std::max(top, use).count() / use.count());
   }
   return limits;
-}
-
-std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings) {
-  std::vector<Millicores> needs;
-  for (const Container& container : pod.containers) {
-    needs.push_back(neededLimit(container.need, settings));
-  }
-  return splitLimit(pod, needs, limit);
 }
 
 std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> needs,

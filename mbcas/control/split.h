@@ -23,10 +23,8 @@ Millicores marketUse(const demand::Need& need);
 std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award);
 
 // In steps of 10m that add up to the limit, rounded up to a step: to each container its request,
-// then what it needs beyond it, or in proportion to that where it is not enough; what is left goes
-// by the declared limits.
-std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings);
-// The same, with these needs.
+// then what it needs beyond it (`needs`, one for each), or in proportion to that where it is not
+// enough; what is left goes by the declared limits.
 std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> needs,
                                    Millicores limit);
 
