@@ -56,18 +56,16 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
   view.limit = pod.limit();
   view.declared = pod.declared();
   view.request = std::max(pod.request(), kLimitStep);
-  Millicores shaped;
   for (const Container& container : pod.containers) {
     const demand::Need& need = container.need;
     view.fresh &= need.samples > 0 && need.good_until >= input.now;
     view.warm &= need.ready;
-    view.use += need.use;
+    view.use += marketUse(need);
     view.use_peak += need.use_peak;
     view.burst += need.burst;
     view.present += need.present;
-    // A level that was merely guessed from waiting threads says nothing about bursts.
+    // A level that was merely guessed from waiting threads proves nothing.
     const bool bursty = need.burst_state != demand::BurstState::kGuessed;
-    shaped += bursty ? std::max(need.burst, need.use) : need.use;
 
     const Millicores needed =
         std::max({neededLimit(need, settings), container.request, kLimitStep});
@@ -81,10 +79,6 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
         settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared));
   }
   view.warm |= view.throttled;
-  if (view.use > Millicores(0)) {
-    view.shape =
-        std::max(1.0, static_cast<double>(shaped.count()) / static_cast<double>(view.use.count()));
-  }
 
   const Millicores node = scaled(input.capacity, 1 - settings.reserve);
   const Millicores ceiling = pod.ceiling.value_or(std::max(node, roundUp(view.declared)));
@@ -113,10 +107,10 @@ Answer freeAnswer(const PodView& pod, const Settings& settings) {
   return answer;
 }
 
-Answer constrainedAnswer(const PodView& pod, Millicores award) {
+Answer constrainedAnswer(const PodView& pod, Millicores shaped) {
   Answer answer{.constrained = true, .basis = Basis::kConstrained};
   // What a free pod would have is enough for a constrained one.
-  answer.unbounded = std::min(scaled(award, pod.shape), pod.needed);
+  answer.unbounded = std::min(shaped, pod.needed);
   answer.limit = std::min(bounded(pod, answer.unbounded), pod.free);
   return answer;
 }

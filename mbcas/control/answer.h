@@ -18,7 +18,7 @@ Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use, const 
 struct PodView {
   bool fresh = false;   // its numbers may be decided by
   bool warm = false;    // and there are enough of them
-  Millicores use;       // median over 30 s
+  Millicores use;       // what the market goes by, see marketUse()
   Millicores use_peak;  // highest 5 s mean
   Millicores burst;
   Millicores present;  // usage and, while the limit binds, blocked work
@@ -33,7 +33,6 @@ struct PodView {
   Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
   Millicores proven;  // the part of it that was measured and not guessed from waiting threads
   Millicores free;    // limit it has while nothing constrains it; within its bounds
-  double shape = 1;   // limit per use that its bursts ask for
 };
 PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings);
 
@@ -44,8 +43,8 @@ struct Answer {
   Basis basis = Basis::kDeclared;
 };
 Answer freeAnswer(const PodView& pod, const Settings& settings);
-// `award`: how much CPU the market lets it use.
-Answer constrainedAnswer(const PodView& pod, Millicores award);
+// `shaped`: the limit at which it uses as much as the market gives it; see shapedLimits().
+Answer constrainedAnswer(const PodView& pod, Millicores shaped);
 // `award`: the limit itself, as cleared.
 Answer clearedAnswer(const PodView& pod, Millicores award, const Settings& settings);
 

@@ -29,9 +29,10 @@ Allowed guardDecrease(const Change& change, const GuardSettings& settings) {
   const auto least = roundUp(Millicores(
       std::llround(std::ceil(static_cast<double>(change.in_force.count()) / settings.max_step))));
   if (change.desired >= least) return {change.desired};
-  if (least >= change.in_force)
-    return {change.in_force - kLimitStep, Hold::kStep, change.now + cooldown};
-  return {least, Hold::kStep, change.now + cooldown};
+  // A small limit that rounding would leave where it is goes down by a step.
+  const Millicores next = std::min(least, roundUp(change.in_force) - kLimitStep);
+  if (change.desired >= next) return {change.desired};
+  return {next, Hold::kStep, change.now + cooldown};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -72,6 +73,20 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
   return award.cpu;
 }
 
+// A decrease that had to be taken back was for a pause, not for a fall of the load: the next pause
+// as long passes without one.
+void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
+                   PodState& state) {
+  if (answer.constrained) return;
+  if (desired < state.desired) {
+    if (!state.lowered) state.lowered = state.low_since.value_or(now);
+  } else if (state.lowered) {
+    const Nanos pause = now - *state.lowered;
+    state.patience = pause <= regret ? pause * 2 : Nanos(0);
+    state.lowered.reset();
+  }
+}
+
 // Whether the desired limit is to become the answer now.
 class Publishing {
  public:
@@ -108,6 +123,30 @@ class Publishing {
            (view.cramped || answer.limit > scaled(view.limit, 1 + settings_.hysteresis));
   }
 
+  // False if that is where it stands already.
+  bool moveTo(Millicores desired, std::vector<Millicores> containers, PodState& state) const {
+    const bool same_split =
+        std::ranges::equal(containers, state.containers, [&](Millicores to, Millicores from) {
+          return !isLower(to, from) && to <= scaled(from, 1 + settings_.hysteresis);
+        });
+    if (desired == state.desired && same_split) return false;
+    state.desired = desired;
+    state.containers = std::move(containers);
+    state.published = now_;
+    state.low_since.reset();
+    return true;
+  }
+
+  // True if what is wanted has become another and is worth telling for itself.
+  bool tellWanted(Millicores unbounded, bool told_anyway, PodState& state) const {
+    const Millicores wanted = coarse(unbounded, state.wanted);
+    if (wanted == state.wanted) return false;
+    if (!told_anyway && !passed(state.published, settings_.write_interval, now_)) return false;
+    state.wanted = wanted;
+    if (!told_anyway) state.published = now_;
+    return true;
+  }
+
  private:
   bool isLower(Millicores limit, Millicores desired) const {
     return limit < scaled(desired, 1 - settings_.hysteresis);
@@ -124,7 +163,8 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    if (now_ - *state.low_since < settings_.lower_lasts) return std::nullopt;
+    const Nanos patience = std::max(state.patience, settings_.lower_lasts);
+    if (now_ - *state.low_since < patience) return std::nullopt;
     return state.low_most;
   }
 
@@ -133,8 +173,8 @@ class Publishing {
 };
 
 std::vector<Millicores> limitsOf(const Pod& pod) {
-  std::vector<Millicores> limits;
-  for (const Container& container : pod.containers) limits.push_back(container.limit);
+  std::vector<Millicores> limits(pod.containers.size());
+  std::ranges::transform(pod.containers, limits.begin(), &Container::limit);
   return limits;
 }
 
@@ -234,7 +274,6 @@ void NodeLaw::clear(const NodeInput& input) {
 void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   const Pod& pod = input.pods[i];
   const PodView& view = views_[i];
-  const Millicores award = awards_[i];
   PodState& state = state_.pods[pod.id];
   PodDecision& decision = decision_.pods[i];
   decision = {};
@@ -250,36 +289,13 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     decision.publish = true;
   }
 
-  Answer answer;
-  if (!view.fresh) {
-    answer = {view.limit, view.limit, state.constrained, Basis::kNoData};
-  } else if (!view.warm) {
-    answer = {view.limit, view.limit, false, Basis::kWarmup};
-    if (pod.start) {
-      const Millicores start =
-          settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
-      answer.limit = std::clamp(roundUp(start), view.floor, view.ceiling);
-      answer.basis = Basis::kStart;
-    }
-  } else {
-    const bool cleared = decision_.mode.has_value();
-    const bool limits_cleared =
-        cleared && (settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure);
-    if (limits_cleared && (settings_.strict_capacity || award < view.needed)) {
-      answer = clearedAnswer(view, award, settings_);
-    } else if (cleared && !limits_cleared && award < scaled(view.use, kAsGoodAsAll)) {
-      answer = constrainedAnswer(view, award);
-    } else {
-      answer = freeAnswer(view, settings_);
-    }
-    const bool never_less = settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity;
-    if (pod.mode == Mode::kRaiseOnly || never_less) {
-      answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
-    }
-  }
+  std::vector<Millicores> needs(pod.containers.size());
+  std::ranges::transform(pod.containers, needs.begin(), [&](const Container& container) {
+    return neededLimit(container.need, settings_);
+  });
+  const Answer answer = answerFor(pod, i, state, needs);
   decision.answer = answer.limit;
   decision.constrained = state.constrained = answer.constrained;
-
   const Reason reason{.basis = answer.basis,
                       .use = view.use,
                       .use_peak = view.use_peak,
@@ -287,57 +303,74 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
                       .declared = view.declared,
                       .floor = view.floor,
                       .ceiling = view.ceiling,
-                      .award = award,
+                      .award = awards_[i],
                       .capacity = decision_.capacity,
                       .price = decision_.price,
                       .weight = pod.weight};
   if (view.fresh) {
     const Publishing publishing(settings_, input.now);
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
-    const auto desired = publishing.decide(view, answer, state_.scarce, state);
-    if (desired) {
-      state.desired = *desired;
-      state.containers = splitLimit(pod, *desired, settings_);
-      state.published = input.now;
-      state.low_since.reset();
-      decision.publish = true;
+    if (const auto desired = publishing.decide(view, answer, state_.scarce, state)) {
+      learnPatience(*desired, answer, input.now, settings_.regret, state);
+      decision.publish |= publishing.moveTo(*desired, splitLimit(pod, needs, *desired), state);
     }
-    if (decision.publish) {
-      state.reason = reason;
-      state.wanted = coarse(answer.unbounded, state.wanted);
-    } else if (passed(state.published, settings_.write_interval, input.now) &&
-               coarse(answer.unbounded, state.wanted) != state.wanted) {
-      state.wanted = coarse(answer.unbounded, state.wanted);
-      state.published = input.now;
-      decision.publish = true;
-    }
-  } else if (decision.publish) {
-    state.reason = reason;
+    decision.publish |= publishing.tellWanted(answer.unbounded, decision.publish, state);
   }
+  if (decision.publish) state.reason = reason;
   decision.desired = state.desired;
   decision.containers = state.containers;
   decision.wanted = state.wanted;
   decision.reason = view.fresh ? state.reason : reason;
+  decision.move = guardAlone(pod, view, answer, input.now, state);
+}
 
-  const bool unready = excusedAsUnready(pod, state, input.now, settings_.not_ready);
-  if (!view.fresh) {
-    decision.move = {view.limit, Hold::kNoData};
-    return;
+// `needs` of the containers become those of a constrained pod, if it is one.
+Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
+                          std::vector<Millicores>& needs) const {
+  const PodView& view = views_[i];
+  const Millicores award = awards_[i];
+  if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
+  if (!view.warm) {
+    if (!pod.start) return {view.limit, view.limit, false, Basis::kWarmup};
+    const Millicores start =
+        settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
+    return {std::clamp(roundUp(start), view.floor, view.ceiling), view.limit, false, Basis::kStart};
   }
-  decision.move = guard({.now = input.now,
-                         .last_change = state.limit_changed,
-                         .in_force = view.limit,
-                         .desired = state.desired,
-                         .constrained = answer.constrained,
-                         .lower_slowly = pod.scaled_by_hpa,
-                         .no_decrease = unready                     ? Hold::kNotReady
-                                        : pod.disruption_blocked    ? Hold::kDisruption
-                                        : pod.memory_or_io_pressure ? Hold::kPressure
-                                                                    : Hold::kNothing},
-                        settings_.guards);
-  if (pod.mode == Mode::kRecommend && decision.move.limit != view.limit) {
-    decision.move = {view.limit, Hold::kRecommend};
+
+  Answer answer = freeAnswer(view, settings_);
+  const bool cleared = decision_.mode.has_value();
+  const bool of_limits = settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure;
+  if (cleared && of_limits && (settings_.strict_capacity || award < view.needed)) {
+    answer = clearedAnswer(view, award, settings_);
+  } else if (cleared && !of_limits && award < scaled(view.use, kAsGoodAsAll)) {
+    needs = shapedLimits(pod, award);
+    answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
   }
+  const bool never_less = settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity;
+  if (pod.mode == Mode::kRaiseOnly || never_less) {
+    answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
+  }
+  return answer;
+}
+
+Allowed NodeLaw::guardAlone(const Pod& pod, const PodView& view, const Answer& answer,
+                            MonotonicTime now, PodState& state) const {
+  const bool unready = excusedAsUnready(pod, state, now, settings_.not_ready);
+  if (!view.fresh) return {view.limit, Hold::kNoData};
+  Change change{.now = now,
+                .last_change = state.limit_changed,
+                .in_force = view.limit,
+                .desired = state.desired,
+                .constrained = answer.constrained,
+                .lower_slowly = pod.scaled_by_hpa};
+  if (pod.memory_or_io_pressure) change.no_decrease = Hold::kPressure;
+  if (pod.disruption_blocked) change.no_decrease = Hold::kDisruption;
+  if (unready) change.no_decrease = Hold::kNotReady;
+  const Allowed allowed = guard(change, settings_.guards);
+  if (pod.mode == Mode::kRecommend && allowed.limit != view.limit) {
+    return {view.limit, Hold::kRecommend};
+  }
+  return allowed;
 }
 
 void NodeLaw::guardTogether(const NodeInput& input) {

@@ -78,6 +78,8 @@ struct PodState {
   std::optional<MonotonicTime> ready_since{};
   std::optional<MonotonicTime> low_since{};  // the answer has been below desired since
   Millicores low_most;                       // the highest it was since
+  std::optional<MonotonicTime> lowered{};    // since when the need was low that it was lowered for
+  Nanos patience{0};                         // so long a lower need has to last; 0: the default
   bool constrained = false;
 };
 
@@ -89,6 +91,7 @@ struct NodeState {
   std::map<std::string, PodState, std::less<>> pods{};
 };
 
+struct Answer;
 struct PodView;
 
 class NodeLaw {
@@ -108,6 +111,10 @@ class NodeLaw {
   void measure(const NodeInput& input);
   void clear(const NodeInput& input);
   void decidePod(const NodeInput& input, std::size_t i);
+  Answer answerFor(const Pod& pod, std::size_t i, const PodState& state,
+                   std::vector<Millicores>& needs) const;
+  Allowed guardAlone(const Pod& pod, const PodView& view, const Answer& answer, MonotonicTime now,
+                     PodState& state) const;
   void guardTogether(const NodeInput& input);
   void forgetOthers(const NodeInput& input);
 

@@ -124,6 +124,29 @@ TEST(Free, AfterAFallOfLoadTheDeclaredLimitReturnsWithinFiveMinutes) {
   EXPECT_LE(world.limit(0), 220_m);
 }
 
+TEST(Free, ARegularPauseIsNotTakenForAFallOfLoad) {
+  World world(4, kResponsive);
+  world.add(fluidPod("hog", 100_m, 200_m, [](int s) { return s % 120 < 20 ? 1000_m : 0_m; }));
+  world.run(480);
+  world.changes.assign(1, 0);
+  world.run(1200);
+  EXPECT_EQ(world.changes[0], 0) << "once it was lowered and raised again; twice as long next time";
+  EXPECT_GE(world.limit(0), 1000_m);
+}
+
+TEST(Free, AtItsCeilingThereIsNothingToTell) {
+  World world(4, kResponsive);
+  world.add(fluidPod("web", 100_m, 200_m, always(2000_m)));
+  world.pod(0).ceiling = 500_m;
+  world.run(60);
+  int told = 0;
+  for (int i = 0; i < 120; ++i) {
+    world.run(1);
+    told += world.last.pods[0].publish ? 1 : 0;
+  }
+  EXPECT_EQ(told, 0);
+}
+
 TEST(Free, NeverBelowTheDeclaredLimitUnlessToldTo) {
   World scarce(4, kResponsive);
   scarce.add(fluidPod("idle", 100_m, 1000_m, always(10_m)));
@@ -192,16 +215,36 @@ TEST(Constrained, WhoUsesLittleIsLeftFree) {
 }
 
 TEST(Constrained, KeepsTheShapeOfItsBursts) {
+  Pod pod = fluidPod("a", 100_m, 300_m, always(0_m)).pod;
+  demand::Need& need = pod.containers[0].need;
+  need.use = 400_m;
+  need.burst = 1000_m;
+  need.burst_state = demand::BurstState::kLearned;
+  EXPECT_EQ(shapedLimits(pod, 396_m), (std::vector{990_m})) << "1 % short: nothing jumps";
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{500_m}));
+  need.burst_state = demand::BurstState::kGuessed;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "waiting threads are no burst";
+
   PodView view;
-  view.use = 400_m;
-  view.shape = 2.5;
   view.floor = 100_m;
   view.ceiling = 2000_m;
-  view.needed = 1000_m;
-  view.free = 1000_m;
-  EXPECT_EQ(constrainedAnswer(view, 396_m).limit, 990_m) << "1 % short: nothing jumps";
-  EXPECT_EQ(constrainedAnswer(view, 200_m).limit, 500_m);
-  EXPECT_EQ(constrainedAnswer(view, 10_m).limit, 100_m) << "its floor";
+  view.needed = view.free = 1000_m;
+  EXPECT_EQ(constrainedAnswer(view, 985_m).limit, 990_m);
+  EXPECT_EQ(constrainedAnswer(view, 25_m).limit, 100_m) << "its floor";
+}
+
+TEST(Constrained, AContainersBurstsEarnTheOneBesideItNothing) {
+  Pod pod = fluidPod("a", 100_m, 300_m, always(0_m)).pod;
+  pod.containers.push_back({.name = "spins", .limit = 300_m, .declared = 300_m, .request = 100_m});
+  pod.containers[0].need.use = 100_m;
+  pod.containers[0].need.burst = 2000_m;
+  pod.containers[0].need.burst_state = demand::BurstState::kLearned;
+  pod.containers[1].need.use = 4000_m;
+  pod.containers[1].need.burst = 4000_m;
+  pod.containers[1].need.burst_state = demand::BurstState::kGuessed;
+  const std::vector shaped = shapedLimits(pod, 600_m);
+  EXPECT_EQ(shaped, (std::vector{2000_m, 500_m}));
+  EXPECT_EQ(splitLimit(pod, shaped, 2500_m), shaped);
 }
 
 TEST(Constrained, IsGivenBackAtOnceWhenScarcityEnds) {
@@ -429,14 +472,15 @@ Pod twoContainers() {
 }
 
 TEST(Split, GivesRequestsThenNeedsThenByDeclaredLimits) {
-  Pod pod = twoContainers();
-  EXPECT_EQ(splitLimit(pod, 150_m, kResponsive), (std::vector{100_m, 50_m}));
-  EXPECT_EQ(splitLimit(pod, 500_m, kResponsive), (std::vector{400_m, 100_m}));
-  pod.containers[1].need.burst = 350_m;
-  EXPECT_EQ(splitLimit(pod, 300_m, kResponsive), (std::vector{100_m, 200_m}));
-  EXPECT_EQ(splitLimit(pod, 450_m, kResponsive), (std::vector{100_m, 350_m}));
-  EXPECT_EQ(splitLimit(pod, 550_m, kResponsive), (std::vector{200_m, 350_m}));
-  EXPECT_EQ(splitLimit(pod, 75_m, kResponsive), (std::vector{50_m, 30_m}));
+  const Pod pod = twoContainers();
+  const std::vector idle{0_m, 0_m};
+  EXPECT_EQ(splitLimit(pod, idle, 150_m), (std::vector{100_m, 50_m}));
+  EXPECT_EQ(splitLimit(pod, idle, 500_m), (std::vector{400_m, 100_m}));
+  EXPECT_EQ(splitLimit(pod, idle, 75_m), (std::vector{50_m, 30_m}));
+  const std::vector busy{0_m, 350_m};
+  EXPECT_EQ(splitLimit(pod, busy, 300_m), (std::vector{100_m, 200_m}));
+  EXPECT_EQ(splitLimit(pod, busy, 450_m), (std::vector{100_m, 350_m}));
+  EXPECT_EQ(splitLimit(pod, busy, 550_m), (std::vector{200_m, 350_m}));
 }
 
 TEST(Split, AStepOnTheWayMovesEachContainerItsPart) {

@@ -93,6 +93,7 @@ Result<void> validate(const Settings& settings) {
   const std::array ranges{
       Range{"write-interval", duration(settings.write_interval), 0, kDay},
       Range{"lower-lasts", duration(settings.lower_lasts), 0, kDay},
+      Range{"regret", duration(settings.regret), 0, kDay},
       Range{"not-ready", duration(settings.not_ready), 0, kDay},
       Range{"cooldown", duration(guards.cooldown), 0, kDay},
       Range{"raise-cooldown", duration(guards.raise_cooldown), 0, kDay},

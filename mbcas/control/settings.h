@@ -63,6 +63,8 @@ struct Settings {
   double hysteresis = 0.10;                         // smaller changes are not worth writing
   double headroom = 1.25;                           // of a free pod's limit over its use
   Nanos lower_lasts = std::chrono::seconds(15);     // a lower need this long, before a decrease
+  // A need that comes back this soon after a decrease was regular: twice as long next time.
+  Nanos regret = std::chrono::minutes(10);
 
   double reserve = 0.10;                       // of the node's capacity, never handed out
   double condition_factor = 0.9;               // for each of the node's pressure conditions

@@ -1,6 +1,7 @@
 #include "mbcas/control/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -34,13 +35,6 @@ void share(Steps steps, std::vector<Steps> weights, std::vector<Steps>& parts) {
   for (std::size_t k = 0; k < static_cast<std::size_t>(left); ++k) ++parts[remainders[k].second];
 }
 
-template <class Of>
-std::vector<Steps> stepsOfEach(const Pod& pod, const Of& of) {
-  std::vector<Steps> steps;
-  for (const Container& container : pod.containers) steps.push_back(stepsOf(of(container)));
-  return steps;
-}
-
 std::vector<Steps> beyond(const std::vector<Steps>& wanted, const std::vector<Steps>& had) {
   std::vector<Steps> more(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) more[i] = std::max<Steps>(wanted[i] - had[i], 0);
@@ -52,8 +46,8 @@ Steps sum(const std::vector<Steps>& steps) {
 }
 
 std::vector<Millicores> asLimits(const std::vector<Steps>& steps) {
-  std::vector<Millicores> limits;
-  for (const Steps n : steps) limits.push_back(kLimitStep * n);
+  std::vector<Millicores> limits(steps.size());
+  std::ranges::transform(steps, limits.begin(), [](Steps n) { return kLimitStep * n; });
   return limits;
 }
 
@@ -61,27 +55,57 @@ std::vector<Millicores> asLimits(const std::vector<Steps>& steps) {
 
 Millicores neededLimit(const demand::Need& need, const Settings& settings) {
   const auto room = static_cast<double>(need.use_peak.count()) * settings.headroom;
-  return std::max(need.burst, Millicores(static_cast<std::int64_t>(room + 0.5)));
+  return std::max(need.burst, Millicores(std::llround(room)));
 }
 
-std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings) {
+Millicores marketUse(const demand::Need& need) {
+  return Millicores(std::llround(static_cast<double>(need.use.count()) * need.busy));
+}
+
+std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
+  std::vector<std::size_t> order(pod.containers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(marketUse(pod.containers[i].need), i); });
+  std::vector<Millicores> limits(pod.containers.size());
+  Millicores left = award;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const demand::Need& need = pod.containers[order[k]].need;
+    const Millicores use = marketUse(need);
+    const Millicores share(left.count() / static_cast<std::int64_t>(order.size() - k));
+    const Millicores part = std::min(use, share);
+    left -= part;
+    // A level that was merely guessed from waiting threads says nothing about bursts.
+    const bool bursty = need.burst_state != demand::BurstState::kGuessed;
+    const Millicores top = std::max(need.use, bursty ? need.burst : Millicores(0));
+    limits[order[k]] = use == Millicores(0)
+                           ? top
+                           : Millicores(part.count() * std::max(top, use).count() / use.count());
+  }
+  return limits;
+}
+
+std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> needs,
+                                   Millicores limit) {
   const Steps whole = stepsOf(limit);
-  std::vector<Steps> parts =
-      stepsOfEach(pod, [](const Container& c) { return std::max(c.request, kLimitStep); });
+  std::vector<Steps> parts;
+  std::vector<Steps> wanted;
+  std::vector<Steps> declared;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    parts.push_back(stepsOf(std::max(pod.containers[i].request, kLimitStep)));
+    wanted.push_back(stepsOf(needs[i]));
+    declared.push_back(stepsOf(pod.containers[i].declared));
+  }
   if (sum(parts) >= whole) {
     const std::vector<Steps> requests = std::exchange(parts, std::vector<Steps>(parts.size()));
     share(whole, requests, parts);
     return asLimits(parts);
   }
-  const std::vector<Steps> needs = beyond(
-      stepsOfEach(pod, [&](const Container& c) { return neededLimit(c.need, settings); }), parts);
-  const Steps for_needs = std::min(sum(needs), whole - sum(parts));
-  if (for_needs > 0) share(for_needs, needs, parts);
+  wanted = beyond(wanted, parts);
+  const Steps for_needs = std::min(sum(wanted), whole - sum(parts));
+  if (for_needs > 0) share(for_needs, wanted, parts);
   const Steps rest = whole - sum(parts);
-  if (rest > 0) {
-    share(rest, beyond(stepsOfEach(pod, [](const Container& c) { return c.declared; }), parts),
-          parts);
-  }
+  if (rest > 0) share(rest, beyond(declared, parts), parts);
   return asLimits(parts);
 }
 

@@ -12,10 +12,21 @@ namespace mbcas::control {
 // The limit at which a container with this need is neither throttled nor cramped.
 Millicores neededLimit(const demand::Need& need, const Settings& settings);
 
+// What a container will use over tens of seconds, for the market: the median of its use, which a
+// short peak does not move, for the time in which it is busy. What it leaves in its pauses would
+// otherwise be nobody's.
+Millicores marketUse(const demand::Need& need);
+
+// What a constrained pod may use, as limits of its containers: who uses little gets all of that,
+// the others share the rest alike; and each keeps the shape of its own bursts and pauses. So a
+// container that bursts earns the one beside it nothing. Not rounded.
+std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award);
+
 // In steps of 10m that add up to the limit, rounded up to a step: to each container its request,
-// then what it needs beyond it, or in proportion to that where it is not enough; what is left goes
-// by the declared limits.
-std::vector<Millicores> splitLimit(const Pod& pod, Millicores limit, const Settings& settings);
+// then what it needs beyond it (`needs`, one for each), or in proportion to that where it is not
+// enough; what is left goes by the declared limits.
+std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> needs,
+                                   Millicores limit);
 
 // Where the containers stand when the pod has come as far as `limit` on its way from the limits in
 // force to `target`.

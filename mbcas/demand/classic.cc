@@ -19,6 +19,7 @@ Need Classic::update(const Sample& sample) {
   need.ready = sample.throttled_periods > 0 || seen_ >= settings_.warmup;
   need.use = window_.median();
   need.use_peak = need.used_peak = window_.highestMean();
+  need.busy = window_.busyShare(Millicores(need.used_peak.count() / 10));
   need.present = sample.usage;
   need.blocked = sample.blocked;
   need.pressure = smoothed_;

@@ -124,9 +124,9 @@ TEST(Responsive, BlockedWorkOfABurstIsNoUse) {
   EXPECT_EQ(load.need.burst_state, BurstState::kLearned);
 }
 
-TEST(Responsive, ABurstStepIsBetween125And300Percent) {
+TEST(Responsive, ABurstStepIsBetween150And300Percent) {
   Load small = limited(1000_m);
-  EXPECT_EQ(small.second(500_m, 5_m, 5).burst, 1250_m);
+  EXPECT_EQ(small.second(500_m, 5_m, 5).burst, 1500_m);
   Load large = limited(100_m);
   EXPECT_EQ(large.second(80_m, 2000_m, 2).burst, 300_m);
 }

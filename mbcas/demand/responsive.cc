@@ -11,6 +11,7 @@ using std::chrono::seconds;
 
 constexpr Millicores kNegligible(1);  // 1 ms of blocked work in a second
 constexpr double kAtLimitStep = 1.25;
+constexpr double kBurstStep = 1.5;
 constexpr double kLargestStep = 3.0;
 constexpr double kMargin = 1.1;
 constexpr Millicores kUnlimited(std::numeric_limits<std::int64_t>::max());
@@ -64,6 +65,7 @@ Need Responsive::update(const Sample& sample) {
   need.use = window_.median();
   need.use_peak = std::max(window_.highestMean(), binding ? wanted : Millicores(0));
   need.used_peak = window_.highestUsage();
+  need.busy = window_.busyShare(Millicores(need.used_peak.count() / 10));
   need.burst = level_;
   need.present = wanted;
   need.blocked = sample.blocked;
@@ -95,6 +97,9 @@ void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, 
   if (state_ == BurstState::kTrying && *sample.limit <= scaled(level_, kMargin)) {
     hold_ = std::min(hold_ * 2, kLongestHold);
     raiseBurst(sample.at, before_trial_, BurstState::kLearned);
+    if (!binding) return;
+  } else if (!binding) {
+    too_low_ = std::max(too_low_, *sample.limit);
   }
   if (binding) {
     raiseBurst(sample.at, wanted, BurstState::kGuessed);
@@ -107,7 +112,7 @@ void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, 
   const Millicores missing = asLimit(blocked / periods, sample.period);
   const Millicores all_work = scaled(asLimit(cpuTime(sample), sample.period), kMargin);
   const Millicores level =
-      std::clamp(std::min(*sample.limit + missing, all_work), scaled(*sample.limit, kAtLimitStep),
+      std::clamp(std::min(*sample.limit + missing, all_work), scaled(*sample.limit, kBurstStep),
                  scaled(*sample.limit, kLargestStep));
   raiseBurst(sample.at, usable(sample, level), BurstState::kLearned);
 }
@@ -125,8 +130,12 @@ void Responsive::trimBurst(const Sample& sample) {
     // as low as the level.
     const Millicores all_work = scaled(asLimit(busiest_, sample.period), kMargin);
     const bool tested = sample.limit && *sample.limit <= scaled(level_, kMargin);
+    // Known to be too low: not tried before the next hold, by which the load may have changed.
+    const bool known = tested && lower <= too_low_;
+    if (known) hold_ = std::min(hold_ * 2, kLongestHold);
+    too_low_ = Millicores(0);
     before_trial_ = level_;
-    level_ = std::min(all_work, tested ? lower : level_);
+    level_ = std::min(all_work, tested && !known ? lower : level_);
     state_ = level_ == Millicores(0) ? BurstState::kNone : BurstState::kTrying;
   }
   calm_since_ = sample.at;

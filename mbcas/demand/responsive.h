@@ -39,6 +39,7 @@ class Responsive final : public Estimator {
   BurstState state_ = BurstState::kNone;
   Millicores level_;
   Millicores before_trial_;     // the level that was good before a lower one is tried
+  Millicores too_low_;          // the highest limit that was seen to cut bursts off
   Nanos hold_;                  // how long a learned level stays
   MonotonicTime calm_since_{};  // last throttling, or last change of the level
   Nanos busiest_{0};            // most CPU time in one sample since then

@@ -56,13 +56,21 @@ Millicores Window::median() const {
   return Millicores(*middle);
 }
 
+double Window::busyShare(Millicores pause) const {
+  std::uint64_t busy = 0;
+  for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
+    if (used(i) > narrow(pause)) busy += intervals_[i];
+  }
+  return span_ == 0 ? 0 : static_cast<double>(busy) / static_cast<double>(span_);
+}
+
 Millicores Window::highestMean() const {
   return highestMeanOf([&](std::size_t i) { return values_[i]; });
 }
 
 Millicores Window::highestUsage() const {
   if (guesses_ == 0) return highestMean();
-  return highestMeanOf([&](std::size_t i) { return guessed(i) ? usages_[i] : values_[i]; });
+  return highestMeanOf([&](std::size_t i) { return used(i); });
 }
 
 template <class Value>

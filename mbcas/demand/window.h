@@ -24,6 +24,8 @@ class Window {
   void correctGuesses(Millicores measured, Millicores limit);
 
   Millicores median() const;
+  // Share of the time in which more than `pause` was used.
+  double busyShare(Millicores pause) const;
   Millicores highestMean() const;
   Millicores highestUsage() const;  // the same of what was used, guesses apart
   std::size_t size() const { return size_; }
@@ -32,6 +34,7 @@ class Window {
   static constexpr std::size_t kCapacity = 64;
   static std::size_t next(std::size_t i) { return (i + 1) % kCapacity; }
   bool guessed(std::size_t i) const { return ((guesses_ >> i) & 1) != 0; }
+  std::int32_t used(std::size_t i) const { return guessed(i) ? usages_[i] : values_[i]; }
   void dropOldest();
   template <class Value>
   Millicores highestMeanOf(const Value& value) const;

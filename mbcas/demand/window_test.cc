@@ -77,6 +77,26 @@ TEST(Window, GuessesAreCorrectedOnceAHigherLimitShowsTheLoad) {
   EXPECT_EQ(feed.window.median(), 200_m) << "a correction only lowers";
 }
 
+TEST(Window, TellsWhatWasUsedFromWhatWasGuessed) {
+  Feed feed;
+  feed.add(100_m, 10);
+  for (int i = 0; i < 5; ++i) feed.window.add(seconds(1), 200_m, 1000_m, 200_m);
+  EXPECT_EQ(feed.window.highestMean(), 1000_m);
+  EXPECT_EQ(feed.window.highestUsage(), 200_m);
+}
+
+TEST(Window, KnowsHowMuchOfTheTimeWasBusy) {
+  Feed feed;
+  EXPECT_EQ(feed.window.busyShare(0_m), 0);
+  feed.add(500_m, 20);
+  EXPECT_EQ(feed.window.busyShare(0_m), 1);
+  feed.add(3_m, 10);
+  EXPECT_NEAR(feed.window.busyShare(50_m), 2.0 / 3, 1e-9);
+  Feed guessing;
+  guessing.window.add(seconds(1), 10_m, 1000_m, 10_m);
+  EXPECT_EQ(guessing.window.busyShare(50_m), 0) << "threads that wait are not busy";
+}
+
 RC_GTEST_PROP(Window, AgreesWithTheObvious, ()) {
   const auto values =
       *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 4000)));

@@ -30,8 +30,9 @@ constexpr Nanos kShortestPeriod = microseconds(100);
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value)) return std::nullopt;
   return value;
 }
@@ -71,8 +72,8 @@ std::string at(const YAML::Node& node) {
 // One mapping: reads its fields into places, then complains about those that nobody read.
 class Fields {
  public:
-  Fields(YAML::Node node, std::string path, Problem& problem)
-      : node_(std::move(node)), path_(std::move(path)), problem_(problem) {
+  Fields(const YAML::Node& node, std::string path, Problem& problem)
+      : node_(node), path_(std::move(path)), problem_(problem) {
     if (!problem_.any() && !node_.IsMap()) complain(node_, path_, "must be a mapping");
   }
 

@@ -163,7 +163,7 @@ bool Simulation::step() {
   node_.advanceTo(until);
   clock_.advance(until - from);
   if (!settled && measuring()) node_.forgetLatencies();
-  measure();
+  measure(seconds(until - from));
   sampler_.tick();
   act(look());
   return node_.now() < scenario_.duration;
@@ -205,8 +205,7 @@ void Simulation::act(const NodeView& view) {
 }
 
 // By the model's own counters, which no policy sees.
-void Simulation::measure() {
-  const double interval = seconds(scenario_.interval);
+void Simulation::measure(double interval) {
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     Pod& pod = pods_[i];
     moments_[i] = {};

@@ -91,7 +91,7 @@ class Simulation {
   void putInForce(Pod& pod, const Limits& limits);
   NodeView look();
   void act(const NodeView& view);
-  void measure();
+  void measure(double interval);
   void compareWithIdeal(double interval);
   void closeWindow();
   bool measuring() const { return node_.now() > scenario_.settle; }

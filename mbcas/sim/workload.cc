@@ -209,22 +209,6 @@ class Bursty final : public Queue {
 
 }  // namespace
 
-std::string_view name(WorkloadSpec::Kind kind) {
-  switch (kind) {
-    case WorkloadSpec::Kind::kSpin:
-      return "spin";
-    case WorkloadSpec::Kind::kPeriodic:
-      return "periodic";
-    case WorkloadSpec::Kind::kBursty:
-      return "bursty";
-    case WorkloadSpec::Kind::kService:
-      return "service";
-    case WorkloadSpec::Kind::kIdle:
-      break;
-  }
-  return "idle";
-}
-
 std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random) {
   switch (spec.kind) {
     case WorkloadSpec::Kind::kSpin:

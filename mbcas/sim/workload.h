@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "mbcas/base/units.h"
@@ -45,7 +44,6 @@ struct WorkloadSpec {
 
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };
-std::string_view name(WorkloadSpec::Kind kind);
 
 class Workload {
  public:
