@@ -6,7 +6,7 @@
 #include "mbcas/base/result.h"
 #include "mbcas/kube/config.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
 }
 

@@ -21,9 +21,13 @@ void writeTime(JsonWriter& json, std::string_view key, WallTime time) {
   if (time != WallTime{}) json.key(key).value(formatRfc3339(time));
 }
 
-void writeHead(JsonWriter& json) {
+// Up to within metadata.
+void beginObject(JsonWriter& json, std::string_view name, std::string_view name_space) {
+  json.beginObject();
   json.key("apiVersion").value(PodAllocation::kind().apiVersion());
   json.key("kind").value(PodAllocation::kind().name);
+  json.key("metadata").beginObject();
+  json.key("name").value(name).key("namespace").value(name_space);
 }
 
 // The beginning of a text, whole characters of UTF-8 only.
@@ -78,11 +82,7 @@ void writeCondition(JsonWriter& json, const Condition& condition) {
 std::string applySpec(const Owner& pod, const Spec& spec) {
   std::string out;
   JsonWriter json(out);
-  json.beginObject();
-  writeHead(json);
-  json.key("metadata").beginObject();
-  json.key("name").value(pod.uid);
-  json.key("namespace").value(spec.name_space);
+  beginObject(json, pod.uid, spec.name_space);
   json.key("labels").beginObject().key(kNodeLabel).value(spec.node).endObject();
   json.key("ownerReferences").beginArray().beginObject();
   json.key("apiVersion").value("v1").key("kind").value("Pod");
@@ -111,11 +111,7 @@ std::string applySpec(const Owner& pod, const Spec& spec) {
 std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status) {
   std::string out;
   JsonWriter json(out);
-  json.beginObject();
-  writeHead(json);
-  json.key("metadata").beginObject();
-  json.key("name").value(allocation.name);
-  json.key("namespace").value(allocation.namespace_);
+  beginObject(json, allocation.name, allocation.namespace_);
   json.endObject();
   json.key("status").beginObject();
   writeText(json, "phase", podallocation::name(status.phase));
