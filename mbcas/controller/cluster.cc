@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mbcas/policy/workload.h"
 
 namespace mbcas::controller {
@@ -27,6 +29,16 @@ std::vector<std::string> one(std::string value) {
   return values;
 }
 
+bool same(const kube::List<kube::KeyValue>& a, const kube::List<kube::KeyValue>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.key == y.key && x.value == y.value;
+  });
+}
+
+bool lacksPods(const kube::PodDisruptionBudget& budget) {
+  return budget.current_healthy < budget.desired_healthy;
+}
+
 template <class T>
 void indexByNamespace(Informer<T>& informer) {
   informer.addIndex(kByNamespace,
@@ -48,8 +60,9 @@ struct Cluster::Informers {
 
   Informers(kube::Client& client, const std::string& name_space, const Handlers& handlers)
       : pods(client, watch<kube::Pod>(
-                         handlers, {.annotations = std::vector<std::string>{
-                                        "mbcas.io/", "kubernetes.io/config.mirror"}})),
+                         handlers,
+                         {.annotations = std::vector<std::string>{"mbcas.io/",
+                                                                  "kubernetes.io/config.mirror"}})),
         allocations(client, watch<PodAllocation>(handlers)),
         nodes(client, watch<kube::Node>(handlers, {.annotations = std::vector<std::string>{}})),
         namespaces(client, watch<kube::Namespace>(
@@ -59,10 +72,10 @@ struct Cluster::Informers {
         hpas(client, watch<kube::HorizontalPodAutoscaler>(handlers)),
         budgets(client, watch<kube::PodDisruptionBudget>(handlers)),
         leases(client, watch<kube::Lease>(handlers, {.name_space = name_space})),
-        settings(client,
-                 watch<kube::ConfigMap>(
-                     handlers, {.name_space = name_space,
-                                .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
+        settings(client, watch<kube::ConfigMap>(
+                             handlers,
+                             {.name_space = name_space,
+                              .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
 
   Informer<kube::Pod> pods;
   Informer<PodAllocation> allocations;
@@ -116,9 +129,23 @@ Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers h
   in.namespaces.onChange(
       [this](const auto& change) { touchNamespace(change.latest().meta.name.string()); });
   in.ranges.onChange(touch);
-  in.quotas.onChange(touch);
+  // What is used changes with every pod; whoever waits for room looks by himself.
+  in.quotas.onChange([touch](const auto& change) {
+    if (change.before && change.after && same(change.before->hard, change.after->hard) &&
+        same(change.before->status_hard, change.after->status_hard)) {
+      return;
+    }
+    touch(change);
+  });
   in.hpas.onChange(touch);
-  in.budgets.onChange(touch);
+  in.budgets.onChange([touch](const auto& change) {
+    if (change.before && change.after &&
+        change.before->meta.generation == change.after->meta.generation &&
+        lacksPods(*change.before) == lacksPods(*change.after)) {
+      return;
+    }
+    touch(change);
+  });
   in.leases.onChange([this](const auto& change) {
     handlers_.lease_changed(change.latest(), change.after == nullptr);
   });
@@ -193,9 +220,8 @@ void Cluster::lookForVpas() {
   auto vpas = std::make_shared<Informer<kube::VerticalPodAutoscaler>>(
       client_, Informers::watch<kube::VerticalPodAutoscaler>(handlers_));
   indexByNamespace(*vpas);
-  vpas->onChange([this](const auto& change) {
-    touchNamespace(change.latest().meta.namespace_.string());
-  });
+  vpas->onChange(
+      [this](const auto& change) { touchNamespace(change.latest().meta.namespace_.string()); });
   vpas->start();
   const std::lock_guard lock(in.mutex);
   in.vpas = std::move(vpas);

@@ -62,15 +62,17 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
   std::string missing;
   for (const kube::AccessQuestion& question : needed(name_space, dry_run)) {
     const auto answer = client.mayI(question);
-    if (!answer) return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
+    if (!answer)
+      return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
     if (answer->allowed) continue;
     missing += missing.empty() ? "" : ", ";
     missing += describe(question);
   }
   if (!missing.empty()) {
-    return failure(fmt::format("not permitted: {}. kubectl apply -f config/rbac/role.yaml, and bind "
-                               "it to the account the controller runs as",
-                               missing));
+    return failure(
+        fmt::format("not permitted: {}. kubectl apply -f config/rbac/role.yaml, and bind "
+                    "it to the account the controller runs as",
+                    missing));
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// The controller against a real kube-apiserver: what it does in each situation, with its own account,
-// rights and admission policies.
+// The controller against a real kube-apiserver: what it does in each situation, with its own
+// account, rights and admission policies.
 #include "mbcas/controller/startup.h"
 #include "mbcas/policy/quota.h"
 #include "test/integration/controller_fixture.h"
@@ -31,7 +31,8 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
 
   desire(*pod, 200_m);
   expectApplied(*pod, 200_m);
-  EXPECT_EQ(sent("p"), (std::vector<std::string>{"500m", "340m", "230m", "200m"})) << describe(*pod);
+  EXPECT_EQ(sent("p"), (std::vector<std::string>{"500m", "340m", "230m", "200m"}))
+      << describe(*pod);
   EXPECT_EQ(kubelet->actuated("p"), 4);
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitLowered"); }));
   EXPECT_EQ(refusals(), 0);
@@ -72,7 +73,8 @@ TEST_F(ControllerApiTest, SharesOutOverContainersAndASidecar) {
   EXPECT_TRUE(eventually([&] { return limitOf("p", "proxy") == 400_m; })) << describe(*pod);
   annotate("p", "mbcas.io/managed", "false");
   EXPECT_TRUE(eventually([&] {
-    return limitOf("p", "main") == 300_m && limitOf("p", "proxy") == 100_m && annotation("p").empty();
+    return limitOf("p", "main") == 300_m && limitOf("p", "proxy") == 100_m &&
+           annotation("p").empty();
   })) << describe(*pod);
 }
 
@@ -193,9 +195,9 @@ TEST_F(ControllerApiTest, EveryWayOfLettingGo) {
   label("null");
   expectApplied(*pod, 900_m);
   const auto pause = [&](const std::string& value) {
-    ASSERT_TRUE(admin->patch<kube::ConfigMap>(
-        kSystem, "mbcas", kube::PatchType::kMerge,
-        fmt::format(R"({{"data":{{"paused":"{}"}}}})", value)));
+    ASSERT_TRUE(
+        admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge,
+                                      fmt::format(R"({{"data":{{"paused":"{}"}}}})", value)));
   };
   pause("true");
   restored("paused");
@@ -242,8 +244,8 @@ TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
   const auto guaranteed = createPod(podBody("g", "200m", "200m", R"("nodeName":"node-1",)"));
   startEngine();
   const auto write = [&](const std::string& name, const podallocation::Spec& spec) {
-    return admin->apply<PodAllocation>(ns, name, podallocation::applySpec({spec.pod_name, name}, spec),
-                                       {.field_manager = "bad"});
+    return admin->apply<PodAllocation>(
+        ns, name, podallocation::applySpec({spec.pod_name, name}, spec), {.field_manager = "bad"});
   };
   const auto failed = [&](const std::string& name, const std::string& why) {
     return eventually([&] {
@@ -263,9 +265,12 @@ TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
   ASSERT_TRUE(write(uid, spec));
   EXPECT_TRUE(failed(uid, "decided on node elsewhere"));
   EXPECT_FALSE(admin->apply<PodAllocation>(
-      ns, "x", R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
-      "name":"x"},"spec":{"namespace":")" + ns + R"(","podName":"good","desiredCPULimit":"-5"}})",
-      {.field_manager = "bad"})) << "refused by the schema";
+      ns, "x",
+      R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
+      "name":"x"},"spec":{"namespace":")" +
+          ns + R"(","podName":"good","desiredCPULimit":"-5"}})",
+      {.field_manager = "bad"}))
+      << "refused by the schema";
   // A Guaranteed pod is left alone, and its allocation says why.
   desire(*guaranteed, 900_m);
   EXPECT_TRUE(eventually([&] {
