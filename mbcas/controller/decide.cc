@@ -144,7 +144,7 @@ class Decider {
     if (!now) return;
     // While an attempt is under way the status speaks of the limit before it.
     if (status.applied != now && !memory_.attempt) {
-      if (status.applied) status.last_applied = wholeSeconds(s_.wall);
+      if (status.applied || hasOriginal(pod_)) status.last_applied = wholeSeconds(s_.wall);
       status.applied = now;
     }
     // The invariant, whatever came before: Applied means applied equals observed.

@@ -452,7 +452,8 @@ class Engine::Impl {
       break;
     }
     if (allocation && decision.status) {
-      if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status), entry);
+      if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status),
+                                     situation.policy.declared(), entry);
           !written) {
         return Reconciled::failed(written.error());
       }
@@ -640,7 +641,7 @@ class Engine::Impl {
   }
 
   Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
-                           podallocation::Status status, Entry& entry) {
+                           podallocation::Status status, Millicores declared, Entry& entry) {
     // The schema takes 1024 characters; a message of the server may be longer.
     constexpr std::size_t kLongest = 1000;
     if (status.reason.size() > kLongest) status.reason.resize(kLongest);
@@ -654,11 +655,14 @@ class Engine::Impl {
     }
     entry.allocation = *std::move(written);
     after(Step::kStatusWritten);
-    if (status.applied && before.applied && *status.applied != *before.applied) {
-      const bool raised = *status.applied > *before.applied;
+    // An allocation that never had a status was preceded by what the pod declared.
+    const std::optional<Millicores> was =
+        before.applied || !hasOriginal(pod) ? before.applied : std::optional(declared);
+    if (status.applied && was && *status.applied != *was) {
+      const bool raised = *status.applied > *was;
       note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
-           fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered",
-                       text(*before.applied), text(*status.applied), status.reason));
+           fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered", text(*was),
+                       text(*status.applied), status.reason));
     }
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {

@@ -347,27 +347,37 @@ TEST_F(ControllerApiTest, ANewPodStartsAtItsSiblingsLevel) {
 }
 
 TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
-  const auto lease = [&](const std::string& time) {
-    const auto written = admin->apply<kube::Lease>(
-        kSystem, "mbcas-agent-node-1",
-        fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{
-        "name":"mbcas-agent-node-1"}},"spec":{{"holderIdentity":"agent","renewTime":"{}"}}}})",
-                    time),
-        {.field_manager = "agent"});
-    ASSERT_TRUE(written) << written.error().describe();
+  // Renews its Lease until it is stopped.
+  const auto agent = [&] {
+    return std::jthread([&](const std::stop_token& stop) {
+      static int renewals = 0;
+      while (!stop.stop_requested()) {
+        (void)admin->apply<kube::Lease>(
+            kSystem, "mbcas-agent-node-1",
+            fmt::format(
+                R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{
+                "name":"mbcas-agent-node-1"}},"spec":{{"holderIdentity":"agent",
+                "renewTime":"2026-01-01T00:00:00.{:06}Z"}}}})",
+                ++renewals),
+            {.field_manager = "agent"});
+        std::this_thread::sleep_for(1s);
+      }
+    });
   };
   const auto low = makePod("low", "100m", "400m");
   const auto high = makePod("high", "100m", "400m");
-  lease("2026-01-01T00:00:00.000000Z");
+  std::jthread speaking = agent();
   startEngine({{"silence", "20s"}});
   desire(*low, 300_m);
   desire(*high, 700_m);
   expectApplied(*low, 300_m);
   expectApplied(*high, 700_m);
+  EXPECT_TRUE(eventually([&] { return hasEvent(*low, "CPULimitLowered"); }))
+      << "told even where the first status comes after the resize";
+  speaking = {};
   EXPECT_TRUE(eventually([&] { return limitOf("low") == 400_m; })) << describe(*low);
   EXPECT_EQ(limitOf("high"), 700_m) << "never lowered";
-  // It speaks again, and is listened to.
-  lease("2026-01-01T00:01:00.000000Z");
+  speaking = agent();  // it speaks again, and is listened to
   expectApplied(*low, 300_m);
 }
 
