@@ -17,12 +17,6 @@ constexpr const char* kByNode = "node";
 constexpr const char* kByWorkload = "workload";
 constexpr const char* kByPod = "pod";
 
-std::string workloadKey(const kube::Pod& pod) {
-  const std::optional<policy::Workload> workload = policy::workloadOf(pod);
-  if (!workload) return {};
-  return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
-}
-
 std::vector<std::string> one(std::string value) {
   std::vector<std::string> values;
   if (!value.empty()) values.push_back(std::move(value));
@@ -99,7 +93,7 @@ Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers h
   Informers& in = *informers_;
   indexByNamespace(in.pods);
   in.pods.addIndex(kByNode, [](const kube::Pod& pod) { return one(pod.node.string()); });
-  in.pods.addIndex(kByWorkload, [](const kube::Pod& pod) { return one(workloadKey(pod)); });
+  in.pods.addIndex(kByWorkload, [](const kube::Pod& pod) { return one(policy::workloadKey(pod)); });
   in.allocations.addIndex(kByPod, [](const PodAllocation& allocation) {
     return one(objectKey(allocation.meta.namespace_, allocation.pod_name));
   });
@@ -241,7 +235,7 @@ std::vector<PodPtr> Cluster::podsOfNode(const std::string& node) const {
 }
 
 std::vector<PodPtr> Cluster::siblings(const kube::Pod& pod) const {
-  const std::string key = workloadKey(pod);
+  const std::string key = policy::workloadKey(pod);
   if (key.empty()) return {};
   return informers_->pods.byIndex(kByWorkload, key);
 }

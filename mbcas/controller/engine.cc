@@ -528,16 +528,10 @@ class Engine::Impl {
     std::optional<Millicores> start = policy::startLevel(std::move(levels));
     if (!start) {
       const std::lock_guard lock(workloads_mutex_);
-      start = workloads_.recall(workloadKey(pod), situation.now);
+      start = workloads_.recall(policy::workloadKey(pod), situation.now);
     }
     if (!start) return std::nullopt;
     return std::clamp(*start, situation.policy.floor, situation.policy.ceiling);
-  }
-
-  static std::string workloadKey(const kube::Pod& pod) {
-    const std::optional<policy::Workload> workload = policy::workloadOf(pod);
-    if (!workload) return {};
-    return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
   }
 
   // ---- Fairness between nodes
@@ -552,7 +546,8 @@ class Engine::Impl {
                     MonotonicTime now) {
     if (settings.fairness == policy::Fairness::kOff) return 1;
     const bool by_namespace = settings.fairness == policy::Fairness::kNamespace;
-    const std::string group = by_namespace ? pod.meta.namespace_.string() : workloadKey(pod);
+    const std::string group =
+        by_namespace ? pod.meta.namespace_.string() : policy::workloadKey(pod);
     if (group.empty()) return 1;
     const std::lock_guard lock(fairness_mutex_);
     FairGroup& fair = fair_groups_[group];
@@ -669,7 +664,7 @@ class Engine::Impl {
       note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
     }
     if (status.applied && status.bounds && status.bounds->managed) {
-      const std::string workload = workloadKey(pod);
+      const std::string workload = policy::workloadKey(pod);
       const std::lock_guard lock(workloads_mutex_);
       if (!workload.empty()) workloads_.remember(workload, *status.applied, clock_.monotonic());
     }
