@@ -476,6 +476,7 @@ class Decider {
 
   std::vector<Millicores> splitOf(Millicores total) const {
     std::vector<Millicores> bids;
+    bids.reserve(policy_.containers.size());
     bool complete = true;
     for (const policy::ManagedContainer& container : policy_.containers) {
       bids.push_back(container.limit);

@@ -19,7 +19,7 @@ std::string describe(const kube::AccessQuestion& question) {
 // What config/rbac/role.yaml grants.
 std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry_run) {
   std::vector<kube::AccessQuestion> questions;
-  const auto reads = [&](std::string group, std::string resource) {
+  const auto reads = [&](const std::string& group, const std::string& resource) {
     for (const char* verb : {"list", "watch"}) questions.push_back({verb, group, resource, "", ""});
   };
   reads("", "pods");

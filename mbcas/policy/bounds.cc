@@ -344,6 +344,7 @@ std::vector<Millicores> splitTotal(const PodPolicy& policy, Millicores total,
   }
   problem.capacity = std::max(least, Millicores(roundUp(total).count() / kLimitStep.count()));
   std::vector<Millicores> split;
+  split.reserve(count);
   const Result<market::Clearing> clearing = market::clear(problem);
   for (std::size_t i = 0; i < count; ++i) {
     split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count()
