@@ -164,7 +164,8 @@ int run(const Flags& flags) {
   kube::HttpLoop loop;
   kube::Client client(loop, *config, clock,
                       {.user_agent = "mbcas-controller/" MBCAS_VERSION, .metrics = &metrics});
-  if (const Result<void> checked = controller::checkCluster(client, flags.name_space, flags.dry_run);
+  if (const Result<void> checked =
+          controller::checkCluster(client, flags.name_space, flags.dry_run);
       !checked) {
     return failed(checked.error().message());
   }
@@ -206,26 +207,25 @@ int run(const Flags& flags) {
     return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(count));
   };
   const std::string self = identity();
-  kube::LeaderElector elector(
-      client,
-      {.name_space = flags.name_space,
-       .name = "mbcas-controller",
-       .identity = self,
-       .lease = seconds(flags.lease_seconds),
-       .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
-       .retry = seconds(flags.lease_seconds * 2 / 15),
-       .metrics = &metrics},
-      {.on_started = lead,
-       // Another may lead already: nothing more may be written.
-       .on_lost =
-           [&] {
-             log.error("lost the lease; ends");
-             ::_exit(kFailed);
-           },
-       .on_new_leader =
-           [&](const std::string& leader) {
-             if (leader != self) log.info("waits; the leader is " + leader);
-           }});
+  kube::LeaderElector elector(client,
+                              {.name_space = flags.name_space,
+                               .name = "mbcas-controller",
+                               .identity = self,
+                               .lease = seconds(flags.lease_seconds),
+                               .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
+                               .retry = seconds(flags.lease_seconds * 2 / 15),
+                               .metrics = &metrics},
+                              {.on_started = lead,
+                               // Another may lead already: nothing more may be written.
+                               .on_lost =
+                                   [&] {
+                                     log.error("lost the lease; ends");
+                                     ::_exit(kFailed);
+                                   },
+                               .on_new_leader =
+                                   [&](const std::string& leader) {
+                                     if (leader != self) log.info("waits; the leader is " + leader);
+                                   }});
   if (flags.leader_elect) {
     if (const Result<void> started = elector.start(); !started) {
       return failed(started.error().message());
@@ -252,7 +252,8 @@ int main(int argc, char** argv) {
                "mbcas-controller");
   app.footer(kFooter);
   app.set_version_flag("--version", "mbcas-controller " MBCAS_VERSION);
-  app.add_option("--kubeconfig", flags.kubeconfig, "Default: the service account, or kubectl's own");
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "Default: the service account, or kubectl's own");
   app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "Pods that are worked on at once")

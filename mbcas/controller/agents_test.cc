@@ -64,8 +64,8 @@ TEST(AgentWatch, ADeletedLeaseIsSilence) {
 
 TEST(AgentWatch, NodeOfALease) {
   const auto lease = [](const char* name) {
-    return nodeOfLease(**kube::decodeObject<kube::Lease>(
-        std::string(R"({"metadata":{"name":")") + name + R"("}})"));
+    return nodeOfLease(**kube::decodeObject<kube::Lease>(std::string(R"({"metadata":{"name":")") +
+                                                         name + R"("}})"));
   };
   EXPECT_EQ(lease("mbcas-agent-n1"), "n1");
   EXPECT_EQ(lease("mbcas-controller"), "");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mbcas/policy/workload.h"
 
 namespace mbcas::controller {
@@ -15,16 +17,20 @@ constexpr const char* kByNode = "node";
 constexpr const char* kByWorkload = "workload";
 constexpr const char* kByPod = "pod";
 
-std::string workloadKey(const kube::Pod& pod) {
-  const std::optional<policy::Workload> workload = policy::workloadOf(pod);
-  if (!workload) return {};
-  return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
-}
-
 std::vector<std::string> one(std::string value) {
   std::vector<std::string> values;
   if (!value.empty()) values.push_back(std::move(value));
   return values;
+}
+
+bool same(const kube::List<kube::KeyValue>& a, const kube::List<kube::KeyValue>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.key == y.key && x.value == y.value;
+  });
+}
+
+bool lacksPods(const kube::PodDisruptionBudget& budget) {
+  return budget.current_healthy < budget.desired_healthy;
 }
 
 template <class T>
@@ -48,8 +54,9 @@ struct Cluster::Informers {
 
   Informers(kube::Client& client, const std::string& name_space, const Handlers& handlers)
       : pods(client, watch<kube::Pod>(
-                         handlers, {.annotations = std::vector<std::string>{
-                                        "mbcas.io/", "kubernetes.io/config.mirror"}})),
+                         handlers,
+                         {.annotations = std::vector<std::string>{"mbcas.io/",
+                                                                  "kubernetes.io/config.mirror"}})),
         allocations(client, watch<PodAllocation>(handlers)),
         nodes(client, watch<kube::Node>(handlers, {.annotations = std::vector<std::string>{}})),
         namespaces(client, watch<kube::Namespace>(
@@ -59,10 +66,10 @@ struct Cluster::Informers {
         hpas(client, watch<kube::HorizontalPodAutoscaler>(handlers)),
         budgets(client, watch<kube::PodDisruptionBudget>(handlers)),
         leases(client, watch<kube::Lease>(handlers, {.name_space = name_space})),
-        settings(client,
-                 watch<kube::ConfigMap>(
-                     handlers, {.name_space = name_space,
-                                .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
+        settings(client, watch<kube::ConfigMap>(
+                             handlers,
+                             {.name_space = name_space,
+                              .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
 
   Informer<kube::Pod> pods;
   Informer<PodAllocation> allocations;
@@ -86,7 +93,7 @@ Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers h
   Informers& in = *informers_;
   indexByNamespace(in.pods);
   in.pods.addIndex(kByNode, [](const kube::Pod& pod) { return one(pod.node.string()); });
-  in.pods.addIndex(kByWorkload, [](const kube::Pod& pod) { return one(workloadKey(pod)); });
+  in.pods.addIndex(kByWorkload, [](const kube::Pod& pod) { return one(policy::workloadKey(pod)); });
   in.allocations.addIndex(kByPod, [](const PodAllocation& allocation) {
     return one(objectKey(allocation.meta.namespace_, allocation.pod_name));
   });
@@ -116,9 +123,23 @@ Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers h
   in.namespaces.onChange(
       [this](const auto& change) { touchNamespace(change.latest().meta.name.string()); });
   in.ranges.onChange(touch);
-  in.quotas.onChange(touch);
+  // What is used changes with every pod; whoever waits for room looks by himself.
+  in.quotas.onChange([touch](const auto& change) {
+    if (change.before && change.after && same(change.before->hard, change.after->hard) &&
+        same(change.before->status_hard, change.after->status_hard)) {
+      return;
+    }
+    touch(change);
+  });
   in.hpas.onChange(touch);
-  in.budgets.onChange(touch);
+  in.budgets.onChange([touch](const auto& change) {
+    if (change.before && change.after &&
+        change.before->meta.generation == change.after->meta.generation &&
+        lacksPods(*change.before) == lacksPods(*change.after)) {
+      return;
+    }
+    touch(change);
+  });
   in.leases.onChange([this](const auto& change) {
     handlers_.lease_changed(change.latest(), change.after == nullptr);
   });
@@ -193,9 +214,8 @@ void Cluster::lookForVpas() {
   auto vpas = std::make_shared<Informer<kube::VerticalPodAutoscaler>>(
       client_, Informers::watch<kube::VerticalPodAutoscaler>(handlers_));
   indexByNamespace(*vpas);
-  vpas->onChange([this](const auto& change) {
-    touchNamespace(change.latest().meta.namespace_.string());
-  });
+  vpas->onChange(
+      [this](const auto& change) { touchNamespace(change.latest().meta.namespace_.string()); });
   vpas->start();
   const std::lock_guard lock(in.mutex);
   in.vpas = std::move(vpas);
@@ -215,7 +235,7 @@ std::vector<PodPtr> Cluster::podsOfNode(const std::string& node) const {
 }
 
 std::vector<PodPtr> Cluster::siblings(const kube::Pod& pod) const {
-  const std::string key = workloadKey(pod);
+  const std::string key = policy::workloadKey(pod);
   if (key.empty()) return {};
   return informers_->pods.byIndex(kByWorkload, key);
 }

@@ -38,11 +38,12 @@ std::optional<Millicores> actuated(const kube::Pod& pod, const PodPolicy& policy
   bool any = false;
   for (const kube::Container& container : pod.containers) {
     if (container.role == kube::ContainerRole::kInit) continue;
-    const bool counts =
-        policy.managed
-            ? std::any_of(policy.containers.begin(), policy.containers.end(),
-                          [&](const auto& managed) { return managed.name == container.name.view(); })
-            : container.limits.cpu().has_value();
+    const bool counts = policy.managed
+                            ? std::any_of(policy.containers.begin(), policy.containers.end(),
+                                          [&](const auto& managed) {
+                                            return managed.name == container.name.view();
+                                          })
+                            : container.limits.cpu().has_value();
     if (!counts) continue;
     const kube::ContainerStatus* const status = pod.status(container.name);
     if (status == nullptr || !status->limits.cpu()) return std::nullopt;
@@ -89,11 +90,10 @@ Millicores totalAfter(const kube::Pod& pod, const PodPolicy& policy,
                       const resize::Request& request) {
   Millicores total;
   for (const kube::Container& container : pod.containers) {
-    const bool counts = !policy.managed ||
-                        std::any_of(policy.containers.begin(), policy.containers.end(),
-                                    [&](const auto& managed) {
-                                      return managed.name == container.name.view();
-                                    });
+    const bool counts =
+        !policy.managed ||
+        std::any_of(policy.containers.begin(), policy.containers.end(),
+                    [&](const auto& managed) { return managed.name == container.name.view(); });
     if (container.role == kube::ContainerRole::kInit || !counts) continue;
     std::optional<Millicores> limit = container.limits.cpu();
     for (const resize::ContainerCpu& change : request.containers) {
@@ -132,8 +132,7 @@ class Decider {
     if (s_.allocation == nullptr) return;
     Status status = s_.allocation->statusValue();
     const std::optional<podallocation::Bounds> before = status.bounds;
-    status.bounds =
-        publishedBounds(policy_, s_.start, s_.weight, before ? &*before : nullptr);
+    status.bounds = publishedBounds(policy_, s_.start, s_.weight, before ? &*before : nullptr);
     status.observed_generation = s_.allocation->meta.generation;
     decision_.status = std::move(status);
   }
@@ -145,7 +144,7 @@ class Decider {
     if (!now) return;
     // While an attempt is under way the status speaks of the limit before it.
     if (status.applied != now && !memory_.attempt) {
-      if (status.applied) status.last_applied = wholeSeconds(s_.wall);
+      if (status.applied || hasOriginal(pod_)) status.last_applied = wholeSeconds(s_.wall);
       status.applied = now;
     }
     // The invariant, whatever came before: Applied means applied equals observed.
@@ -174,18 +173,18 @@ class Decider {
   }
 
   void unclamp() {
-    if (!decision_.status || decision_.status->condition(podallocation::kClamped) == nullptr) return;
+    if (!decision_.status || decision_.status->condition(podallocation::kClamped) == nullptr)
+      return;
     setClamped(false, "WithinBounds", "");
   }
 
   void setClamped(bool clamped, std::string reason, std::string message) {
-    decision_.status->setCondition(
-        {.type = std::string(podallocation::kClamped),
-         .status = clamped ? podallocation::ConditionStatus::kTrue
-                           : podallocation::ConditionStatus::kFalse,
-         .reason = std::move(reason),
-         .message = std::move(message),
-         .last_transition = wholeSeconds(s_.wall)});
+    decision_.status->setCondition({.type = std::string(podallocation::kClamped),
+                                    .status = clamped ? podallocation::ConditionStatus::kTrue
+                                                      : podallocation::ConditionStatus::kFalse,
+                                    .reason = std::move(reason),
+                                    .message = std::move(message),
+                                    .last_transition = wholeSeconds(s_.wall)});
   }
 
   // A resize under way. True: nothing else is to be done now.
@@ -281,7 +280,8 @@ class Decider {
                         (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
     if (let_go) {
       if (changed) return restore(original);
-      if (!policy_.managed || s_.allocation == nullptr) return settle("left alone: " + policy_.reason);
+      if (!policy_.managed || s_.allocation == nullptr)
+        return settle("left alone: " + policy_.reason);
       return recommend("mode recommend");
     }
     if (!policy_.managed || s_.allocation == nullptr) {
@@ -334,10 +334,9 @@ class Decider {
 
   void restore(const std::vector<OriginalCpu>& original) {
     resize::Request back = restoreRequest(pod_, original);
-    const std::string why =
-        s_.allocation == nullptr ? "its PodAllocation is gone"
-        : policy_.managed        ? "mode recommend"
-                                 : policy_.reason;
+    const std::string why = s_.allocation == nullptr ? "its PodAllocation is gone"
+                            : policy_.managed        ? "mode recommend"
+                                                     : policy_.reason;
     if (s_.dry_run) return settle("dry run: would be restored: " + why);
     if (back.containers.empty()) {
       decision_.act = Act::kForgetOriginal;
@@ -350,8 +349,7 @@ class Decider {
   }
 
   void giveBack(const std::vector<OriginalCpu>& original) {
-    const std::string why =
-        fmt::format("the agent of node {} is silent", pod_.node.view());
+    const std::string why = fmt::format("the agent of node {} is silent", pod_.node.view());
     resize::Request back = giveBackRequest(pod_, original);
     if (back.containers.empty()) return settle(why);
     if (s_.dry_run) return settle("dry run: would be given back its limit: " + why);
@@ -404,14 +402,14 @@ class Decider {
     if (backingOff(wanted)) return;
 
     const Millicores in_force = policy_.limit();
-    control::Change change{.now = s_.now,
-                           .last_change = lastChange(),
-                           .in_force = in_force,
-                           .desired = wanted,
-                           .constrained =
-                               s_.reclaims_only_when_scarce && wanted < policy_.declared(),
-                           .lower_slowly = policy_.scaled_by_hpa,
-                           .no_decrease = policy_.no_decrease};
+    control::Change change{
+        .now = s_.now,
+        .last_change = lastChange(),
+        .in_force = in_force,
+        .desired = wanted,
+        .constrained = s_.reclaims_only_when_scarce && wanted < policy_.declared(),
+        .lower_slowly = policy_.scaled_by_hpa,
+        .no_decrease = policy_.no_decrease};
     control::Allowed allowed = control::guard(change, s_.guards);
     bool waits_for_room = false;
     if (s_.room && allowed.limit > in_force && allowed.limit - in_force > *s_.room) {
@@ -445,7 +443,8 @@ class Decider {
       decision_.act = Act::kKeepOriginal;
       return;
     }
-    if (const auto rejection = resize::check(pod_, request)) return fail(wanted, rejection->message);
+    if (const auto rejection = resize::check(pod_, request))
+      return fail(wanted, rejection->message);
     // Said only if it is not the whole way: the end of the resize will say the rest.
     if (allowed.limit != wanted) {
       say(Phase::kPending, wanted,
@@ -477,6 +476,7 @@ class Decider {
 
   std::vector<Millicores> splitOf(Millicores total) const {
     std::vector<Millicores> bids;
+    bids.reserve(policy_.containers.size());
     bool complete = true;
     for (const policy::ManagedContainer& container : policy_.containers) {
       bids.push_back(container.limit);
@@ -562,8 +562,8 @@ void remember(const kube::Pod& pod, const Decision& decision, const resize::Outc
   }
   ++memory.failures;
   memory.failed_target = decision.to;
-  memory.retry_at = now + std::max(backoff(memory.failures, chance),
-                                   outcome.retry_after.value_or(Nanos(0)));
+  memory.retry_at =
+      now + std::max(backoff(memory.failures, chance), outcome.retry_after.value_or(Nanos(0)));
   memory.failure = outcome.message;
 }
 
@@ -576,7 +576,8 @@ Nanos backoff(int failures, double chance) {
 
 podallocation::Bounds publishedBounds(const PodPolicy& policy, std::optional<Millicores> start,
                                       double weight, const podallocation::Bounds* before) {
-  podallocation::Bounds bounds{.managed = policy.managed, .weight = weight, .reason = policy.reason};
+  podallocation::Bounds bounds{
+      .managed = policy.managed, .weight = weight, .reason = policy.reason};
   if (!policy.managed) return bounds;
   bounds.floor = policy.floor;
   bounds.ceiling = policy.ceiling;

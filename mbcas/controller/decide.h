@@ -27,8 +27,8 @@
 
 namespace mbcas::controller {
 
-// What is remembered of a pod between two looks at it. All of it may be lost: what matters is on the
-// objects.
+// What is remembered of a pod between two looks at it. All of it may be lost: what matters is on
+// the objects.
 struct PodMemory {
   std::int64_t generation = 0;  // of the pod after our last resize: older versions tell nothing
   std::optional<resize::Attempt> attempt;  // sent, not finished

@@ -19,8 +19,8 @@ constexpr const char* kOriginal200 =
 
 // A pod with one container; its status may lag behind its spec.
 struct World {
-  std::string limit = "200m";         // spec
-  std::string in_force = "200m";      // status
+  std::string limit = "200m";     // spec
+  std::string in_force = "200m";  // status
   std::string annotations{};
   std::string conditions{};
   std::string phase = "Running";
@@ -58,9 +58,9 @@ struct World {
     EXPECT_TRUE(allocation) << allocation.error().message();
     const auto node = kube::decodeObject<kube::Node>(
         R"({"metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4"}}})");
-    const auto name_space = kube::decodeObject<kube::Namespace>(fmt::format(
-        R"({{"metadata":{{{}"name":"shop","labels":{{"mbcas.io/mode":"{}"}}}}}})", namespace_meta,
-        mode));
+    const auto name_space = kube::decodeObject<kube::Namespace>(
+        fmt::format(R"({{"metadata":{{{}"name":"shop","labels":{{"mbcas.io/mode":"{}"}}}}}})",
+                    namespace_meta, mode));
     pod_ = *pod;
     allocation_ = *allocation;
     Situation situation{.pod = pod_.get(),
@@ -88,8 +88,8 @@ struct World {
 
 World managed(const std::string& limit, const std::string& desired) {
   World world{.limit = limit, .in_force = limit, .annotations = kOriginal200};
-  world.allocation_status =
-      fmt::format(R"({{"phase":"Applied","observedDesired":"{0}","appliedCPULimit":"{0}"}})", limit);
+  world.allocation_status = fmt::format(
+      R"({{"phase":"Applied","observedDesired":"{0}","appliedCPULimit":"{0}"}})", limit);
   world.desire(desired);
   return world;
 }
@@ -286,8 +286,8 @@ TEST(Decide, FailuresBackOff) {
   World world = managed("200m", "500m");
   PodMemory memory;
   Decision decision = world.decide(memory);
-  remember(*world.pod_, decision,
-           {.verdict = resize::Verdict::kRejected, .message = "no"}, world.now, 0, memory);
+  remember(*world.pod_, decision, {.verdict = resize::Verdict::kRejected, .message = "no"},
+           world.now, 0, memory);
   decision = world.decide(memory);
   EXPECT_EQ(decision.act, Act::kNothing);
   EXPECT_EQ(decision.status->phase, Phase::kFailed);
@@ -448,7 +448,8 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
   world.has_allocation = *rc::gen::inRange(0, 4) != 0;
   if (*rc::gen::arbitrary<bool>()) world.room = Millicores(*rc::gen::inRange(0, 1000));
   PodMemory memory;
-  if (*rc::gen::arbitrary<bool>()) memory.last_change = world.now - Nanos(1s) * *rc::gen::inRange(0, 60);
+  if (*rc::gen::arbitrary<bool>())
+    memory.last_change = world.now - Nanos(1s) * *rc::gen::inRange(0, 60);
   PodMemory copy = memory;
   const Decision decision = world.decide(memory);
   const Decision same = world.decide(copy);

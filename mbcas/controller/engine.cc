@@ -42,7 +42,8 @@ using resize::Verdict;
 constexpr Nanos kBeat = std::chrono::seconds(5);  // of the thread that listens for agents
 constexpr Nanos kVpaInterval = std::chrono::minutes(1);
 constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
-constexpr Nanos kSettled = std::chrono::seconds(30);  // age of a sibling that has something to teach
+constexpr Nanos kSettled =
+    std::chrono::seconds(30);  // age of a sibling that has something to teach
 
 // Versions of one object are decimal integers of any length.
 bool isNewer(std::string_view version, std::string_view than) {
@@ -177,7 +178,8 @@ class Engine::Impl {
     return std::uniform_real_distribution<double>(0, 1)(random_);
   }
 
-  // ---- Settings ----------------------------------------------------------------------------------
+  // ---- Settings
+  // ----------------------------------------------------------------------------------
 
   static policy::SettingsData dataOf(const kube::ConfigMap& map) {
     policy::SettingsData data;
@@ -197,8 +199,8 @@ class Engine::Impl {
       return;
     }
     for (const std::string& key : parsed->unknown) {
-      log(fmt::format("ConfigMap {}/{}: nobody knows the key {}", options_.name_space, kSettingsName,
-                      key));
+      log(fmt::format("ConfigMap {}/{}: nobody knows the key {}", options_.name_space,
+                      kSettingsName, key));
     }
     const std::lock_guard lock(settings_mutex_);
     settings_ = parsed->settings;
@@ -236,17 +238,17 @@ class Engine::Impl {
     json.key("data").beginObject();
     for (const auto& [key, value] : news) json.key(key).value(value);
     json.endObject().endObject();
-    const auto written =
-        map ? client_.patch<kube::ConfigMap>(options_.name_space, kSettingsName,
-                                             kube::PatchType::kMerge, body)
-            : client_.create<kube::ConfigMap>(options_.name_space, body);
+    const auto written = map ? client_.patch<kube::ConfigMap>(options_.name_space, kSettingsName,
+                                                              kube::PatchType::kMerge, body)
+                             : client_.create<kube::ConfigMap>(options_.name_space, body);
     if (!written && !written.error().alreadyExists()) {
       return failure(written.error().toError().within("publishing the settings"));
     }
     return {};
   }
 
-  // ---- Agents ------------------------------------------------------------------------------------
+  // ---- Agents
+  // ------------------------------------------------------------------------------------
 
   void leaseChanged(const kube::Lease& lease, bool gone) {
     const std::string node = nodeOfLease(lease);
@@ -277,8 +279,8 @@ class Engine::Impl {
 
   void beat() {
     // Asked of the server itself: a watch that hangs would look like silence.
-    const bool answers = client_.perform({.path = "/version", .timeout = kBeat, .retry = false})
-                             .has_value();
+    const bool answers =
+        client_.perform({.path = "/version", .timeout = kBeat, .retry = false}).has_value();
     const MonotonicTime now = clock_.monotonic();
     const Nanos silence = settings().silence;
     std::vector<std::string> suspects;
@@ -334,7 +336,8 @@ class Engine::Impl {
     return silent_.contains(node);
   }
 
-  // ---- One pod -----------------------------------------------------------------------------------
+  // ---- One pod
+  // -----------------------------------------------------------------------------------
 
   Reconciled reconcile(const std::string& key) {
     const PodPtr cached = cluster_.pod(key);
@@ -358,11 +361,10 @@ class Engine::Impl {
     podallocation::Status status = allocation.statusValue();
     status.phase = Phase::kFailed;
     status.observed_generation = allocation.meta.generation;
-    status.reason =
-        pod == nullptr
-            ? fmt::format("there is no pod {}", allocation.pod_name.view())
-            : fmt::format("pod {} has the UID {}, which is not the name of this object",
-                          allocation.pod_name.view(), pod->meta.uid.view());
+    status.reason = pod == nullptr
+                        ? fmt::format("there is no pod {}", allocation.pod_name.view())
+                        : fmt::format("pod {} has the UID {}, which is not the name of this object",
+                                      allocation.pod_name.view(), pod->meta.uid.view());
     if (status == allocation.statusValue()) return;
     (void)applyStatus(allocation, status);
   }
@@ -383,7 +385,8 @@ class Engine::Impl {
     Decision decision;
     PodPtr pod;
     AllocationPtr allocation;
-    // Each round does one thing; the longest way is: ask who, keep the original, look for room, send.
+    // Each round does one thing; the longest way is: ask who, keep the original, look for room,
+    // send.
     for (int round = 0; round < 6; ++round) {
       pod = newest(cached, entry.pod);
       allocation = newest(cluster_.allocationOf(*pod), entry.allocation);
@@ -395,7 +398,8 @@ class Engine::Impl {
       if (decision.act == Act::kNothing) break;
 
       if (decision.act == Act::kAskWho) {
-        if (auto asked = askWho(*pod, entry.memory); !asked) return Reconciled::failed(asked.error());
+        if (auto asked = askWho(*pod, entry.memory); !asked)
+          return Reconciled::failed(asked.error());
         continue;
       }
       if (decision.act == Act::kKeepOriginal) {
@@ -409,9 +413,9 @@ class Engine::Impl {
         continue;
       }
       if (decision.act == Act::kForgetOriginal) {
-        auto gone = client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name,
-                                             kube::PatchType::kMerge, forgetOriginal(*pod),
-                                             {.field_manager = kControllerManager});
+        auto gone =
+            client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
+                                     forgetOriginal(*pod), {.field_manager = kControllerManager});
         if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
         entry.pod = *std::move(gone);
         entry.memory.ours.reset();
@@ -438,7 +442,9 @@ class Engine::Impl {
       if (decision.purpose == Purpose::kGiveBack && !mayGiveBack()) {
         return Reconciled::again(std::chrono::milliseconds(100));
       }
-      if (!send(*pod, allocation.get(), decision, entry)) {
+      const bool accepted = send(*pod, allocation.get(), decision, entry);
+      if (quota_lock.owns_lock()) quota_lock.unlock();
+      if (!accepted) {
         decision.again = entry.memory.retry_at - clock_.monotonic();
       } else if (decision.purpose != Purpose::kRevert) {
         decision.status.reset();  // the end of the resize writes it
@@ -446,7 +452,9 @@ class Engine::Impl {
       break;
     }
     if (allocation && decision.status) {
-      if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status), entry); !written) {
+      if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status),
+                                     situation.policy.declared(), entry);
+          !written) {
         return Reconciled::failed(written.error());
       }
     }
@@ -466,8 +474,9 @@ class Engine::Impl {
 
   // Everything that decide() wants to know, but for the room in quotas. Returns when to look again
   // because the quota's market is cleared anew.
-  std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod, const PodAllocation* allocation,
-                Entry& entry, Situation& situation) {
+  std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod,
+                                const PodAllocation* allocation, Entry& entry,
+                                Situation& situation) {
     const policy::Settings settings = this->settings();
     const std::string name_space = pod.meta.namespace_.string();
     const policy::NamespaceObjects objects = cluster_.objects(name_space);
@@ -479,7 +488,8 @@ class Engine::Impl {
     } else if (!memory.not_ready_since) {
       memory.not_ready_since = situation.now;
     }
-    const Nanos not_ready = pod.ready ? Nanos(0) : situation.now - *memory.not_ready_since + Nanos(1);
+    const Nanos not_ready =
+        pod.ready ? Nanos(0) : situation.now - *memory.not_ready_since + Nanos(1);
     const std::shared_ptr<const kube::Node> node = cluster_.node(pod.node);
     situation.pod = &pod;
     situation.allocation = allocation;
@@ -518,19 +528,14 @@ class Engine::Impl {
     std::optional<Millicores> start = policy::startLevel(std::move(levels));
     if (!start) {
       const std::lock_guard lock(workloads_mutex_);
-      start = workloads_.recall(workloadKey(pod), situation.now);
+      start = workloads_.recall(policy::workloadKey(pod), situation.now);
     }
     if (!start) return std::nullopt;
     return std::clamp(*start, situation.policy.floor, situation.policy.ceiling);
   }
 
-  static std::string workloadKey(const kube::Pod& pod) {
-    const std::optional<policy::Workload> workload = policy::workloadOf(pod);
-    if (!workload) return {};
-    return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
-  }
-
-  // ---- Fairness between nodes --------------------------------------------------------------------
+  // ---- Fairness between nodes
+  // --------------------------------------------------------------------
 
   struct FairGroup {
     MonotonicTime at{};
@@ -542,7 +547,7 @@ class Engine::Impl {
     if (settings.fairness == policy::Fairness::kOff) return 1;
     const bool by_namespace = settings.fairness == policy::Fairness::kNamespace;
     const std::string group =
-        by_namespace ? pod.meta.namespace_.string() : workloadKey(pod);
+        by_namespace ? pod.meta.namespace_.string() : policy::workloadKey(pod);
     if (group.empty()) return 1;
     const std::lock_guard lock(fairness_mutex_);
     FairGroup& fair = fair_groups_[group];
@@ -574,12 +579,13 @@ class Engine::Impl {
     fair.weights = std::move(next);
   }
 
-  // ---- What is done ------------------------------------------------------------------------------
+  // ---- What is done
+  // ------------------------------------------------------------------------------
 
   // Who wrote the limits in the spec? The containers that we wrote go into the memory.
   Result<void> askWho(const kube::Pod& pod, PodMemory& memory) {
-    const auto json = client_.perform(
-        {.path = kube::Pod::kind().path(pod.meta.namespace_, pod.meta.name)});
+    const auto json =
+        client_.perform({.path = kube::Pod::kind().path(pod.meta.namespace_, pod.meta.name)});
     if (!json) return failure(json.error().toError().within("asking who wrote the limits"));
     const auto ours = limitsWrittenBy(kControllerManager, *json);
     if (!ours) return failure(ours.error());
@@ -607,8 +613,9 @@ class Engine::Impl {
       options_.audit(auditLine(clock_.wall(), pod, allocation, decision, outcome));
     }
     if (resizes_ != nullptr) {
-      resizes_->Add({{"purpose", std::string(name(decision.purpose))},
-                     {"verdict", std::string(resize::name(outcome.verdict))}})
+      resizes_
+          ->Add({{"purpose", std::string(name(decision.purpose))},
+                 {"verdict", std::string(resize::name(outcome.verdict))}})
           .Increment();
     }
     if (outcome.verdict == Verdict::kAccepted) {
@@ -620,8 +627,7 @@ class Engine::Impl {
       decision.status->phase = Phase::kFailed;
       decision.status->observed_desired = decision.to;
       decision.status->reason = outcome.message;
-      decision.status->last_attempt =
-          std::chrono::floor<std::chrono::seconds>(clock_.wall());
+      decision.status->last_attempt = std::chrono::floor<std::chrono::seconds>(clock_.wall());
     }
     note(pod, kube::EventType::kWarning, "ResizeFailed",
          fmt::format("CPU limit {} to {}: {}", text(decision.from), text(decision.to),
@@ -630,7 +636,7 @@ class Engine::Impl {
   }
 
   Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
-                           podallocation::Status status, Entry& entry) {
+                           podallocation::Status status, Millicores declared, Entry& entry) {
     // The schema takes 1024 characters; a message of the server may be longer.
     constexpr std::size_t kLongest = 1000;
     if (status.reason.size() > kLongest) status.reason.resize(kLongest);
@@ -638,23 +644,27 @@ class Engine::Impl {
     if (before == status) return {};
     kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);
     if (!written) {
-      if (written.error().notFound() || written.error().conflict()) return {};  // the watch will say
+      if (written.error().notFound() || written.error().conflict())
+        return {};  // the watch will say
       return failure(written.error().toError().within("writing status"));
     }
     entry.allocation = *std::move(written);
     after(Step::kStatusWritten);
-    if (status.applied && before.applied && *status.applied != *before.applied) {
-      const bool raised = *status.applied > *before.applied;
+    // An allocation that never had a status was preceded by what the pod declared.
+    const std::optional<Millicores> was =
+        before.applied || !hasOriginal(pod) ? before.applied : std::optional(declared);
+    if (status.applied && was && *status.applied != *was) {
+      const bool raised = *status.applied > *was;
       note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
-           fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered",
-                       text(*before.applied), text(*status.applied), status.reason));
+           fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered", text(*was),
+                       text(*status.applied), status.reason));
     }
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {
       note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
     }
     if (status.applied && status.bounds && status.bounds->managed) {
-      const std::string workload = workloadKey(pod);
+      const std::string workload = policy::workloadKey(pod);
       const std::lock_guard lock(workloads_mutex_);
       if (!workload.empty()) workloads_.remember(workload, *status.applied, clock_.monotonic());
     }
@@ -662,11 +672,12 @@ class Engine::Impl {
   }
 
   void note(const kube::Pod& pod, kube::EventType type, std::string reason, std::string message) {
-    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type,
-                    std::move(reason), std::move(message)});
+    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type, std::move(reason),
+                    std::move(message)});
   }
 
-  // ---- Memory ------------------------------------------------------------------------------------
+  // ---- Memory
+  // ------------------------------------------------------------------------------------
 
   Entry take(const std::string& key, const kube::Pod& pod) {
     const std::lock_guard lock(entries_mutex_);
@@ -702,7 +713,7 @@ class Engine::Impl {
   policy::Settings settings_;  // guarded by settings_mutex_
 
   mutable std::mutex agents_mutex_;
-  AgentWatch agents_;                           // guarded by agents_mutex_
+  AgentWatch agents_;                          // guarded by agents_mutex_
   std::set<std::string, std::less<>> silent_;  // nodes; guarded by agents_mutex_
 
   std::mutex entries_mutex_;

@@ -1,5 +1,6 @@
-// The controller at work: looks at pods whose key is in the queue, decides (decide.h), and does what
-// was decided. All state that matters is in the cluster; any number of engines may have run before.
+// The controller at work: looks at pods whose key is in the queue, decides (decide.h), and does
+// what was decided. All state that matters is in the cluster; any number of engines may have run
+// before.
 //
 //   Engine engine(client, {.audit = ..., .log = ...});
 //   engine.start();                   // watches

@@ -24,7 +24,7 @@ struct QuotaShare {
 class Quotas {
  public:
   struct Answer {
-    std::optional<QuotaShare> share;    // nothing: no quota concerns the pod
+    std::optional<QuotaShare> share;   // nothing: no quota concerns the pod
     std::vector<std::string> touched;  // keys of pods whose share has changed with this clearing
     std::optional<Nanos> again;        // the share is of an older clearing: ask again then
   };
@@ -42,7 +42,7 @@ class Quotas {
     std::map<std::string, QuotaShare, std::less<>> shares;  // by name of pod
   };
   std::mutex mutex_;
-  std::map<std::string, Market, std::less<>> markets_;                      // guarded by mutex_
+  std::map<std::string, Market, std::less<>> markets_;                     // guarded by mutex_
   std::map<std::string, std::unique_ptr<std::mutex>, std::less<>> locks_;  // guarded by mutex_
 };
 

@@ -19,7 +19,7 @@ std::string describe(const kube::AccessQuestion& question) {
 // What config/rbac/role.yaml grants.
 std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry_run) {
   std::vector<kube::AccessQuestion> questions;
-  const auto reads = [&](std::string group, std::string resource) {
+  const auto reads = [&](const std::string& group, const std::string& resource) {
     for (const char* verb : {"list", "watch"}) questions.push_back({verb, group, resource, "", ""});
   };
   reads("", "pods");
@@ -62,15 +62,17 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
   std::string missing;
   for (const kube::AccessQuestion& question : needed(name_space, dry_run)) {
     const auto answer = client.mayI(question);
-    if (!answer) return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
+    if (!answer)
+      return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
     if (answer->allowed) continue;
     missing += missing.empty() ? "" : ", ";
     missing += describe(question);
   }
   if (!missing.empty()) {
-    return failure(fmt::format("not permitted: {}. kubectl apply -f config/rbac/role.yaml, and bind "
-                               "it to the account the controller runs as",
-                               missing));
+    return failure(
+        fmt::format("not permitted: {}. kubectl apply -f config/rbac/role.yaml, and bind "
+                    "it to the account the controller runs as",
+                    missing));
   }
   return {};
 }

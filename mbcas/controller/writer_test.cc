@@ -16,8 +16,7 @@ constexpr const char* kPod = R"({"metadata":{"name":"p","managedFields":[
    "manager":"mbcas-controller","operation":"Update","subresource":"resize"}]}})";
 
 TEST(Writer, TellsWhoseLimitsTheyAre) {
-  EXPECT_EQ(limitsWrittenBy("mbcas-controller", kPod),
-            (std::vector<std::string>{"main", "proxy"}));
+  EXPECT_EQ(limitsWrittenBy("mbcas-controller", kPod), (std::vector<std::string>{"main", "proxy"}));
   EXPECT_EQ(limitsWrittenBy("kubectl-create", kPod), (std::vector<std::string>{"side"}));
   EXPECT_EQ(limitsWrittenBy("nobody", kPod), std::vector<std::string>{});
 }

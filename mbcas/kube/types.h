@@ -78,7 +78,7 @@ struct ResizeCondition {
 
 struct Pod : Object {
   using Object::Object;
-  Str node;                        // empty until scheduled
+  Str node;  // empty until scheduled
   Str priority_class;
   List<Container> containers;      // init containers first
   List<ContainerStatus> statuses;  // likewise

@@ -38,8 +38,8 @@ struct Named {
 
 Millicores scaled(Millicores cpu, double factor) {
   const double product = static_cast<double>(cpu.count()) * factor;
-  return Millicores(static_cast<std::int64_t>(
-      std::min(product, static_cast<double>(kUnbounded.count()))));
+  return Millicores(
+      static_cast<std::int64_t>(std::min(product, static_cast<double>(kUnbounded.count()))));
 }
 
 std::string rangeName(const LimitRange& range) {
@@ -111,7 +111,8 @@ std::optional<Millicores> hpaFloor(const kube::HorizontalPodAutoscaler& hpa, Mil
   for (const auto& metric : hpa.metrics) {
     if (metric.resource != "cpu") continue;
     Millicores target{0};
-    if (metric.average_utilization > 0) target = scaled(request, metric.average_utilization / 100.0);
+    if (metric.average_utilization > 0)
+      target = scaled(request, metric.average_utilization / 100.0);
     if (metric.average_value.cpu()) target = *metric.average_value.cpu();
     floor = std::max(floor.value_or(Millicores(0)), scaled(target, kAbove));
   }
@@ -167,8 +168,8 @@ std::string takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>&
     if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
     if (managed.ceiling < managed.floor) {
-      obstacle = fmt::format("container {} has no room below the maximum of {}", managed.name,
-                             ceiling.by);
+      obstacle =
+          fmt::format("container {} has no room below the maximum of {}", managed.name, ceiling.by);
       continue;
     }
     policy.containers.push_back(std::move(managed));
@@ -343,9 +344,11 @@ std::vector<Millicores> splitTotal(const PodPolicy& policy, Millicores total,
   }
   problem.capacity = std::max(least, Millicores(roundUp(total).count() / kLimitStep.count()));
   std::vector<Millicores> split;
+  split.reserve(count);
   const Result<market::Clearing> clearing = market::clear(problem);
   for (std::size_t i = 0; i < count; ++i) {
-    split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count() : policy.containers[i].limit);
+    split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count()
+                             : policy.containers[i].limit);
   }
   return split;
 }

@@ -71,7 +71,8 @@ Result<std::vector<podallocation::OriginalCpu>> declaredCpu(const kube::Pod& pod
 PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,
                    const Settings& settings, Nanos not_ready_for);
 
-// A ceiling that came to light later, as a quota's share of a managed pod. Never below the requests.
+// A ceiling that came to light later, as a quota's share of a managed pod. Never below the
+// requests.
 void lowerCeiling(PodPolicy& policy, Millicores ceiling, const std::string& by);
 
 // Divides `total` over the managed containers, each between its floor and ceiling, in proportion to

@@ -18,9 +18,8 @@ PodPolicy judge(const P& pod, const NamespaceObjects& objects = shop(),
 }
 
 std::shared_ptr<const kube::LimitRange> range(const std::string& item) {
-  return object<kube::LimitRange>(
-      fmt::format(R"({{"metadata":{{"name":"lr","namespace":"shop"}},"spec":{{"limits":[{}]}}}})",
-                  item));
+  return object<kube::LimitRange>(fmt::format(
+      R"({{"metadata":{{"name":"lr","namespace":"shop"}},"spec":{{"limits":[{}]}}}})", item));
 }
 
 constexpr const char* kOwnedByDeployment =
@@ -60,7 +59,8 @@ TEST(Bounds, ABurstablePodMustNotBecomeGuaranteed) {
 TEST(Bounds, DeclaredComesFromTheAnnotation) {
   const PodPolicy policy = judge(
       {.containers = {{.limit = "300m"}},
-       .meta = R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"800m\"}}"},)"});
+       .meta =
+           R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"800m\"}}"},)"});
   EXPECT_EQ(policy.declared(), 800_m);
   EXPECT_EQ(policy.limit(), 300_m);
   const PodPolicy broken =
@@ -97,10 +97,9 @@ TEST(Bounds, PodRange) {
   objects.ranges = {range(
       R"({"type":"Pod","min":{"cpu":"400m"},"max":{"cpu":"1"},"maxLimitRequestRatio":{"cpu":"4"}})")};
   // The unmanaged container's 200m are not ours to give; the ratio is of the whole pod.
-  const P pod{.containers = {{},
-                             {.name = "fixed",
-                              .limit = "200m",
-                              .more = R"("resizePolicy":[{"resourceName":"cpu",
+  const P pod{
+      .containers = {
+          {}, {.name = "fixed", .limit = "200m", .more = R"("resizePolicy":[{"resourceName":"cpu",
                                          "restartPolicy":"RestartContainer"}],)"}}};
   const PodPolicy policy = judge(pod, objects);
   EXPECT_EQ(policy.containers.size(), 1u);
@@ -123,9 +122,9 @@ TEST(Bounds, Annotations) {
   EXPECT_EQ(policy.ceiling, 1500_m);
   // Nonsense says nothing; a ceiling below the floor wins, but not over the request.
   EXPECT_EQ(judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"lots"},)"}).floor, 100_m);
-  const PodPolicy crossed = judge(
-      {.containers = {{.request = "200m"}},
-       .meta = R"("annotations":{"mbcas.io/min-cpu":"900m","mbcas.io/max-cpu":"50m"},)"});
+  const PodPolicy crossed =
+      judge({.containers = {{.request = "200m"}},
+             .meta = R"("annotations":{"mbcas.io/min-cpu":"900m","mbcas.io/max-cpu":"50m"},)"});
   EXPECT_EQ(crossed.floor, 200_m);
   EXPECT_EQ(crossed.ceiling, 200_m);
 }
@@ -205,25 +204,43 @@ TEST(LeftAlone, EachReason) {
   NamespaceObjects terminating = shop();
   terminating.name_space =
       object<kube::Namespace>(R"({"metadata":{"name":"shop"},"status":{"phase":"Terminating"}})");
-  P best_effort{.containers = {{.request = "", .limit = "", .memory_request = "", .memory_limit = ""}},
-                .qos = "BestEffort"};
+  P best_effort{
+      .containers = {{.request = "", .limit = "", .memory_request = "", .memory_limit = ""}},
+      .qos = "BestEffort"};
   const std::vector<AloneCase> cases = {
-      {"annotation", {.meta = R"("annotations":{"mbcas.io/managed":"false"},)"}, shop(), "on the pod"},
+      {"annotation",
+       {.meta = R"("annotations":{"mbcas.io/managed":"false"},)"},
+       shop(),
+       "on the pod"},
       {"label", {.meta = R"("labels":{"mbcas.io/managed":"false"},)"}, shop(), "on the pod"},
-      {"namespace annotation", {}, shop(R"("annotations":{"mbcas.io/managed":"false"},)"),
+      {"namespace annotation",
+       {},
+       shop(R"("annotations":{"mbcas.io/managed":"false"},)"),
        "on the namespace"},
-      {"namespace label", {}, shop(R"("labels":{"mbcas.io/managed":"false"},)"), "on the namespace"},
+      {"namespace label",
+       {},
+       shop(R"("labels":{"mbcas.io/managed":"false"},)"),
+       "on the namespace"},
       {"mode off", {}, shop(R"("labels":{"mbcas.io/mode":"off"},)"), "mode is off"},
       {"unknown mode", {}, shop(R"("labels":{"mbcas.io/mode":"reccomend"},)"), "mode is off"},
       {"namespace unknown", {}, {}, "not known", false},
       {"namespace ends", {}, terminating, "being deleted", false},
-      {"deleted", {.meta = R"("deletionTimestamp":"2026-01-01T00:00:00Z",)"}, shop(),
-       "being deleted", false},
+      {"deleted",
+       {.meta = R"("deletionTimestamp":"2026-01-01T00:00:00Z",)"},
+       shop(),
+       "being deleted",
+       false},
       {"finished", {.phase = "Succeeded"}, shop(), "finished", false},
-      {"mirror", {.meta = R"("annotations":{"kubernetes.io/config.mirror":"x"},)"}, shop(),
-       "static pod", false},
+      {"mirror",
+       {.meta = R"("annotations":{"kubernetes.io/config.mirror":"x"},)"},
+       shop(),
+       "static pod",
+       false},
       {"windows", {.spec = R"("os":{"name":"windows"},)"}, shop(), "Windows", false},
-      {"pod-level", {.spec = R"("resources":{"limits":{"cpu":"1"}},)"}, shop(), "level of the pod",
+      {"pod-level",
+       {.spec = R"("resources":{"limits":{"cpu":"1"}},)"},
+       shop(),
+       "level of the pod",
        false},
       {"best effort", best_effort, shop(), "BestEffort"},
       {"guaranteed", {.qos = "Guaranteed"}, shop(), "Guaranteed"},
@@ -279,7 +296,8 @@ TEST(Workload, OfADeploymentItsReplicaSetAndOthers) {
   EXPECT_EQ(workloadOf(*P{.meta = kOwnedByDeployment}.make()), (Workload{"Deployment", "web"}));
   EXPECT_EQ(workloadOf(*P{}.make()), std::nullopt);
   const P stateful{
-      .meta = R"("ownerReferences":[{"kind":"StatefulSet","name":"db","uid":"s","controller":true}],)"};
+      .meta =
+          R"("ownerReferences":[{"kind":"StatefulSet","name":"db","uid":"s","controller":true}],)"};
   EXPECT_EQ(workloadOf(*stateful.make()), (Workload{"StatefulSet", "db"}));
   const P bare_set{
       .meta =
@@ -321,9 +339,9 @@ RC_GTEST_PROP(Bounds, AlwaysConsistent, ()) {
   }
   NamespaceObjects objects = shop();
   if (*rc::gen::arbitrary<bool>()) {
-    objects.ranges = {range(fmt::format(
-        R"({{"type":"{}","min":{{"cpu":"{}"}},"max":{{"cpu":"{}"}}}})",
-        *rc::gen::element<std::string>("Container", "Pod"), cpu(), cpu()))};
+    objects.ranges = {
+        range(fmt::format(R"({{"type":"{}","min":{{"cpu":"{}"}},"max":{{"cpu":"{}"}}}})",
+                          *rc::gen::element<std::string>("Container", "Pod"), cpu(), cpu()))};
   }
   pod.meta = fmt::format(R"("annotations":{{"mbcas.io/min-cpu":"{}","mbcas.io/max-cpu":"{}"}},)",
                          cpu(), cpu());

@@ -54,7 +54,8 @@ struct P {
           fmt::format(R"({{"requests":{},"limits":{}}})", list(c.request, c.memory_request),
                       list(c.limit, c.memory_limit));
       if (!containers_json.empty()) containers_json += ",", statuses += ",";
-      containers_json += fmt::format(R"({{{}"name":"{}","resources":{}}})", c.more, c.name, resources);
+      containers_json +=
+          fmt::format(R"({{{}"name":"{}","resources":{}}})", c.more, c.name, resources);
       statuses += fmt::format(
           R"({{"name":"{}","resources":{},"state":{{"running":{{}}}},"restartCount":0}})", c.name,
           resources);

@@ -20,13 +20,14 @@ std::optional<std::string_view> mark(const kube::ObjectMeta& meta, std::string_v
 std::optional<std::string> leftAlone(const kube::Container& container) {
   const std::optional<Millicores> limit = container.limits.cpu();
   if (container.role == kube::ContainerRole::kInit) return "is an init container";
-  if (!limit || limit->count() <= 0) return "has no CPU limit, and one that is added cannot be removed";
+  if (!limit || limit->count() <= 0)
+    return "has no CPU limit, and one that is added cannot be removed";
   if (container.restarts_on_cpu_resize) return "would be restarted by a resize of its CPU";
   return std::nullopt;
 }
 
 std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
-                                     const Settings& settings) {
+                               const Settings& settings) {
   if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
   if (pod.terminal()) return Apart{"it has finished", false};
   const std::vector<std::string>& excluded = settings.excluded_namespaces;

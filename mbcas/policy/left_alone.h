@@ -16,7 +16,7 @@ struct Apart {
 };
 // Why the pod is left alone, whatever its containers are; nothing if it is not.
 std::optional<Apart> leftAlone(const kube::Pod& pod, const NamespaceObjects& objects,
-                                     const Settings& settings);
+                               const Settings& settings);
 // The same for one container of a pod that is not.
 std::optional<std::string> leftAlone(const kube::Container& container);
 

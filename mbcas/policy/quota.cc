@@ -39,6 +39,7 @@ bool matches(const kube::ResourceQuota::ScopeExpression& expression, const kube:
 // Solves, and gives every pod its min if that is not possible, which validate() rules out.
 std::vector<Millicores> solve(const market::Problem& problem) {
   std::vector<Millicores> answer;
+  answer.reserve(problem.pods.size());
   const Result<market::Clearing> clearing = market::clear(problem);
   for (std::size_t i = 0; i < problem.pods.size(); ++i) {
     answer.push_back(clearing ? clearing->pods[i].cpu : problem.pods[i].min);

@@ -37,7 +37,7 @@ struct QuotaMember {
   bool managed = false;
   Millicores counted;  // by the quota, all containers
   // Of managed pods, sums over the managed containers:
-  Millicores limit;     // in the spec, now
+  Millicores limit;  // in the spec, now
   Millicores declared;
   Millicores floor;
   Millicores guarantee;  // its request

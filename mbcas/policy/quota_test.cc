@@ -86,8 +86,7 @@ TEST(Quota, HeadroomIsTheLargestPod) {
 
 TEST(Quota, OthersCount) {
   QuotaMember other{.id = "x", .counted = 1500_m};
-  const std::vector<Millicores> shares =
-      quotaShares(3000_m, {member("a", 500_m, 4000_m), other});
+  const std::vector<Millicores> shares = quotaShares(3000_m, {member("a", 500_m, 4000_m), other});
   EXPECT_EQ(shares[1], 0_m);
   EXPECT_EQ(shares[0], 500_m) << "3000 less 1500, less a headroom of 1500";
 }
@@ -113,8 +112,8 @@ RC_GTEST_PROP(Quota, SharesFit, ()) {
   Millicores declared;
   for (int i = 0; i < count; ++i) {
     const Millicores limit(*rc::gen::inRange(1, 200) * 10);
-    QuotaMember m = member("p" + std::to_string(i), limit,
-                           Millicores(*rc::gen::inRange(1, 400) * 10));
+    QuotaMember m =
+        member("p" + std::to_string(i), limit, Millicores(*rc::gen::inRange(1, 400) * 10));
     m.floor = m.guarantee = Millicores(*rc::gen::inRange<std::int64_t>(1, limit.count() + 1));
     m.managed = *rc::gen::inRange(0, 4) != 0;
     m.weight = *rc::gen::inRange(1, 1000);

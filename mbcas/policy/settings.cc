@@ -38,8 +38,7 @@ Result<Value> parseIn(const std::array<std::pair<Value, std::string_view>, N>& n
     if (known == text) return value;
     choices.push_back(known);
   }
-  return failure(
-      fmt::format("\"{}\" is none of {}", text.substr(0, 40), fmt::join(choices, ", ")));
+  return failure(fmt::format("\"{}\" is none of {}", text.substr(0, 40), fmt::join(choices, ", ")));
 }
 
 Result<double> parseNumber(std::string_view text) {
@@ -159,12 +158,13 @@ const std::array kFields{
             return {};
           },
           [](const Settings& s) { return fmt::format("{}m", s.law.min_cpu.count()); }},
-    Field{"exclude-namespaces",
-          [](Settings& s, std::string_view text) -> Result<void> {
-            s.excluded_namespaces = parseNames(text);
-            return {};
-          },
-          [](const Settings& s) { return fmt::format("{}", fmt::join(s.excluded_namespaces, ",")); }},
+    Field{
+        "exclude-namespaces",
+        [](Settings& s, std::string_view text) -> Result<void> {
+          s.excluded_namespaces = parseNames(text);
+          return {};
+        },
+        [](const Settings& s) { return fmt::format("{}", fmt::join(s.excluded_namespaces, ",")); }},
     durationField<[](Settings& s) -> Nanos& { return s.sample_interval; }>("sample-interval"),
     Field{"warmup",
           [](Settings& s, std::string_view text) -> Result<void> {
@@ -231,8 +231,8 @@ Result<Nanos> parseDuration(std::string_view text) {
   for (std::string_view rest = text; !rest.empty();) {
     if (rest[0] < '0' || rest[0] > '9') return wrong();
     double number = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number,
-                                              std::chars_format::fixed);
+    const auto [end, error] =
+        std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
     if (error != std::errc{}) return wrong();
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     bool known = false;

@@ -22,10 +22,16 @@ TEST(Settings, Defaults) {
 }
 
 TEST(Settings, RoundTrip) {
-  const auto classic = parseSettings(
-      {{"profile", "classic"}, {"mode", "raise-only"}, {"cooldown", "45s"}, {"min-cpu", "0.05"},
-       {"exclude-namespaces", "kube-system, infra"}, {"fairness", "workload"}, {"paused", "true"},
-       {"hysteresis", "0.2"}, {"warmup", "3"}, {"sample-interval", "500ms"}});
+  const auto classic = parseSettings({{"profile", "classic"},
+                                      {"mode", "raise-only"},
+                                      {"cooldown", "45s"},
+                                      {"min-cpu", "0.05"},
+                                      {"exclude-namespaces", "kube-system, infra"},
+                                      {"fairness", "workload"},
+                                      {"paused", "true"},
+                                      {"hysteresis", "0.2"},
+                                      {"warmup", "3"},
+                                      {"sample-interval", "500ms"}});
   ASSERT_TRUE(classic) << classic.error().message();
   EXPECT_EQ(classic->settings.law.guards.cooldown, 45s);
   EXPECT_EQ(classic->settings.law.min_cpu, Millicores(50));
@@ -73,7 +79,8 @@ TEST(Duration, Forms) {
   EXPECT_EQ(parseDuration("1.5s"), Nanos(1500ms));
   EXPECT_EQ(parseDuration("0"), Nanos(0));
   EXPECT_EQ(parseDuration("24h"), Nanos(24h));
-  for (const char* bad : {"", "s", "1", "-1s", "1x", "25h", "1s1", "1e9s", "nans", "inf", "9999999999999h"}) {
+  for (const char* bad :
+       {"", "s", "1", "-1s", "1x", "25h", "1s1", "1e9s", "nans", "inf", "9999999999999h"}) {
     EXPECT_FALSE(parseDuration(bad)) << bad;
   }
   EXPECT_EQ(formatDuration(90s), "90s");

@@ -16,9 +16,8 @@ void WorkloadMemory::remember(const std::string& workload, Millicores level, Mon
   if (levels_.size() >= kMost && !levels_.contains(workload)) {
     std::erase_if(levels_, [&](const auto& entry) { return now - entry.second.at > kKept; });
     if (levels_.size() >= kMost) {
-      levels_.erase(std::min_element(levels_.begin(), levels_.end(), [](auto& a, auto& b) {
-        return a.second.at < b.second.at;
-      }));
+      levels_.erase(std::min_element(levels_.begin(), levels_.end(),
+                                     [](auto& a, auto& b) { return a.second.at < b.second.at; }));
     }
   }
   levels_[workload] = {level, now};

@@ -38,9 +38,9 @@ struct GroupMember {
   Millicores in_force;
   Millicores wanted;
 };
-// Factors on the weights of the group's pods: above 1 for those that get less of what they want than
-// the group does on average, below 1 for the others. Between 1/2 and 2, in steps of a quarter, so
-// that they change rarely; 1 for all while every pod has at least 90 % of what it wants.
+// Factors on the weights of the group's pods: above 1 for those that get less of what they want
+// than the group does on average, below 1 for the others. Between 1/2 and 2, in steps of a quarter,
+// so that they change rarely; 1 for all while every pod has at least 90 % of what it wants.
 std::vector<double> fairWeights(const std::vector<GroupMember>& group);
 
 }  // namespace mbcas::policy

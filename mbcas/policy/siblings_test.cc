@@ -46,7 +46,8 @@ RC_GTEST_PROP(FairWeights, WithinLimitsAndOrdered, ()) {
   std::vector<GroupMember> group;
   const int count = *rc::gen::inRange(0, 10);
   for (int i = 0; i < count; ++i) {
-    group.push_back({Millicores(*rc::gen::inRange(0, 4000)), Millicores(*rc::gen::inRange(0, 4000))});
+    group.push_back(
+        {Millicores(*rc::gen::inRange(0, 4000)), Millicores(*rc::gen::inRange(0, 4000))});
   }
   const std::vector<double> weights = fairWeights(group);
   RC_ASSERT(weights.size() == group.size());

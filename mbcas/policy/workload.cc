@@ -1,5 +1,7 @@
 #include "mbcas/policy/workload.h"
 
+#include <fmt/format.h>
+
 namespace mbcas::policy {
 namespace {
 
@@ -25,6 +27,12 @@ std::optional<Workload> workloadOf(const kube::Pod& pod) {
     if (!deployment.empty()) return Workload{"Deployment", std::string(deployment)};
   }
   return Workload{owner->kind.string(), owner->name.string()};
+}
+
+std::string workloadKey(const kube::Pod& pod) {
+  const std::optional<Workload> workload = workloadOf(pod);
+  if (!workload) return {};
+  return fmt::format("{}/{}/{}", pod.meta.namespace_.view(), workload->kind, workload->name);
 }
 
 bool targets(const kube::TargetReference& target, const kube::Pod& pod) {

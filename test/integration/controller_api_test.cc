@@ -1,5 +1,5 @@
-// The controller against a real kube-apiserver: what it does in each situation, with its own account,
-// rights and admission policies.
+// The controller against a real kube-apiserver: what it does in each situation, with its own
+// account, rights and admission policies.
 #include "mbcas/controller/startup.h"
 #include "mbcas/policy/quota.h"
 #include "test/integration/controller_fixture.h"
@@ -31,7 +31,8 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
 
   desire(*pod, 200_m);
   expectApplied(*pod, 200_m);
-  EXPECT_EQ(sent("p"), (std::vector<std::string>{"500m", "340m", "230m", "200m"})) << describe(*pod);
+  EXPECT_EQ(sent("p"), (std::vector<std::string>{"500m", "340m", "230m", "200m"}))
+      << describe(*pod);
   EXPECT_EQ(kubelet->actuated("p"), 4);
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitLowered"); }));
   EXPECT_EQ(refusals(), 0);
@@ -72,7 +73,8 @@ TEST_F(ControllerApiTest, SharesOutOverContainersAndASidecar) {
   EXPECT_TRUE(eventually([&] { return limitOf("p", "proxy") == 400_m; })) << describe(*pod);
   annotate("p", "mbcas.io/managed", "false");
   EXPECT_TRUE(eventually([&] {
-    return limitOf("p", "main") == 300_m && limitOf("p", "proxy") == 100_m && annotation("p").empty();
+    return limitOf("p", "main") == 300_m && limitOf("p", "proxy") == 100_m &&
+           annotation("p").empty();
   })) << describe(*pod);
 }
 
@@ -193,9 +195,9 @@ TEST_F(ControllerApiTest, EveryWayOfLettingGo) {
   label("null");
   expectApplied(*pod, 900_m);
   const auto pause = [&](const std::string& value) {
-    ASSERT_TRUE(admin->patch<kube::ConfigMap>(
-        kSystem, "mbcas", kube::PatchType::kMerge,
-        fmt::format(R"({{"data":{{"paused":"{}"}}}})", value)));
+    ASSERT_TRUE(
+        admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge,
+                                      fmt::format(R"({{"data":{{"paused":"{}"}}}})", value)));
   };
   pause("true");
   restored("paused");
@@ -242,8 +244,8 @@ TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
   const auto guaranteed = createPod(podBody("g", "200m", "200m", R"("nodeName":"node-1",)"));
   startEngine();
   const auto write = [&](const std::string& name, const podallocation::Spec& spec) {
-    return admin->apply<PodAllocation>(ns, name, podallocation::applySpec({spec.pod_name, name}, spec),
-                                       {.field_manager = "bad"});
+    return admin->apply<PodAllocation>(
+        ns, name, podallocation::applySpec({spec.pod_name, name}, spec), {.field_manager = "bad"});
   };
   const auto failed = [&](const std::string& name, const std::string& why) {
     return eventually([&] {
@@ -263,9 +265,12 @@ TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
   ASSERT_TRUE(write(uid, spec));
   EXPECT_TRUE(failed(uid, "decided on node elsewhere"));
   EXPECT_FALSE(admin->apply<PodAllocation>(
-      ns, "x", R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
-      "name":"x"},"spec":{"namespace":")" + ns + R"(","podName":"good","desiredCPULimit":"-5"}})",
-      {.field_manager = "bad"})) << "refused by the schema";
+      ns, "x",
+      R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
+      "name":"x"},"spec":{"namespace":")" +
+          ns + R"(","podName":"good","desiredCPULimit":"-5"}})",
+      {.field_manager = "bad"}))
+      << "refused by the schema";
   // A Guaranteed pod is left alone, and its allocation says why.
   desire(*guaranteed, 900_m);
   EXPECT_TRUE(eventually([&] {
@@ -342,27 +347,37 @@ TEST_F(ControllerApiTest, ANewPodStartsAtItsSiblingsLevel) {
 }
 
 TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
-  const auto lease = [&](const std::string& time) {
-    const auto written = admin->apply<kube::Lease>(
-        kSystem, "mbcas-agent-node-1",
-        fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{
-        "name":"mbcas-agent-node-1"}},"spec":{{"holderIdentity":"agent","renewTime":"{}"}}}})",
-                    time),
-        {.field_manager = "agent"});
-    ASSERT_TRUE(written) << written.error().describe();
+  // Renews its Lease until it is stopped.
+  const auto agent = [&] {
+    return std::jthread([&](const std::stop_token& stop) {
+      static int renewals = 0;
+      while (!stop.stop_requested()) {
+        (void)admin->apply<kube::Lease>(
+            kSystem, "mbcas-agent-node-1",
+            fmt::format(
+                R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{
+                "name":"mbcas-agent-node-1"}},"spec":{{"holderIdentity":"agent",
+                "renewTime":"2026-01-01T00:00:00.{:06}Z"}}}})",
+                ++renewals),
+            {.field_manager = "agent"});
+        std::this_thread::sleep_for(1s);
+      }
+    });
   };
   const auto low = makePod("low", "100m", "400m");
   const auto high = makePod("high", "100m", "400m");
-  lease("2026-01-01T00:00:00.000000Z");
+  std::jthread speaking = agent();
   startEngine({{"silence", "20s"}});
   desire(*low, 300_m);
   desire(*high, 700_m);
   expectApplied(*low, 300_m);
   expectApplied(*high, 700_m);
+  EXPECT_TRUE(eventually([&] { return hasEvent(*low, "CPULimitLowered"); }))
+      << "told even where the first status comes after the resize";
+  speaking = {};
   EXPECT_TRUE(eventually([&] { return limitOf("low") == 400_m; })) << describe(*low);
   EXPECT_EQ(limitOf("high"), 700_m) << "never lowered";
-  // It speaks again, and is listened to.
-  lease("2026-01-01T00:01:00.000000Z");
+  speaking = agent();  // it speaks again, and is listened to
   expectApplied(*low, 300_m);
 }
 

@@ -1,5 +1,6 @@
 // Controllers that die: at every step of a decision, and as the leader of two.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ namespace {
 using namespace literals;
 using namespace std::chrono_literals;
 
-// A child process whose first byte of output is waited for.
+// A child process that ends with this object.
 class Child {
  public:
   explicit Child(std::vector<std::string> words) {
@@ -40,6 +41,13 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  // Waits for the first byte of its output: it is at work, and SIGTERM ends it in order.
+  void waitForOutput() const {
+    pollfd readable{.fd = out_, .events = POLLIN, .revents = 0};
+    char byte = 0;
+    EXPECT_EQ(::poll(&readable, 1, 120'000), 1);
+    EXPECT_EQ(::read(out_, &byte, 1), 1);
+  }
   bool ended() {
     if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = 0;
     return pid_ == 0;
@@ -60,8 +68,8 @@ class Child {
 class ControllerDeathTest : public ControllerTest {
  protected:
   static std::unique_ptr<Child> controllerUntil(std::string_view step) {
-    return std::make_unique<Child>(std::vector<std::string>{
-        CONTROLLER_PROCESS, plane->kubeconfig(), std::string(step)});
+    return std::make_unique<Child>(
+        std::vector<std::string>{CONTROLLER_PROCESS, plane->kubeconfig(), std::string(step)});
   }
 };
 
@@ -76,6 +84,7 @@ TEST_F(ControllerDeathTest, AtEveryStepOfARaise) {
     EXPECT_EQ(first->wait(), 9) << "it did not come to this step";
 
     const auto second = controllerUntil("never");
+    second->waitForOutput();
     expectApplied(*pod, 500_m);
     EXPECT_EQ(annotation(name), R"({"main":{"request":"100m","limit":"200m"}})");
     EXPECT_EQ(kubelet->actuated(name), 1) << "once, whoever did it";

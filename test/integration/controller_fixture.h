@@ -77,8 +77,8 @@ class ControllerTest : public KubeTest {
     makeNode(kNode, "8");
   }
   void makeNode(const std::string& name, const std::string& cpu) {
-    const auto made = admin->create<kube::Node>(
-        "", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
+    const auto made =
+        admin->create<kube::Node>("", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
     ASSERT_TRUE(made) << made.error().describe();
     const auto ready = admin->patch<kube::Node>(
         "", name, kube::PatchType::kStrategic,
@@ -101,21 +101,22 @@ class ControllerTest : public KubeTest {
     settings.try_emplace("cooldown", "0s");
     settings.try_emplace("silence", "1h");
     metrics = std::make_unique<kube::Metrics>();
-    controller_client = std::make_unique<kube::Client>(loop, controllerConfig(), clock,
-                                                       kube::ClientOptions{.metrics = metrics.get()});
+    controller_client = std::make_unique<kube::Client>(
+        loop, controllerConfig(), clock, kube::ClientOptions{.metrics = metrics.get()});
     engine = std::make_unique<controller::Engine>(
-        *controller_client, controller::EngineOptions{.overrides = std::move(settings),
-                                                      .dry_run = dry_run,
-                                                      .audit =
-                                                          [this](const std::string& line) {
-                                                            const std::lock_guard lock(audit_mutex);
-                                                            audit.push_back(
-                                                                nlohmann::json::parse(line));
-                                                          },
-                                                      .log = [this](const std::string& line) {
-                                                        const std::lock_guard lock(audit_mutex);
-                                                        log += line + "\n";
-                                                      }});
+        *controller_client,
+        controller::EngineOptions{.overrides = std::move(settings),
+                                  .dry_run = dry_run,
+                                  .audit =
+                                      [this](const std::string& line) {
+                                        const std::lock_guard lock(audit_mutex);
+                                        audit.push_back(nlohmann::json::parse(line));
+                                      },
+                                  .log =
+                                      [this](const std::string& line) {
+                                        const std::lock_guard lock(audit_mutex);
+                                        log += line + "\n";
+                                      }});
     engine->start();
     const Result<void> leads = engine->lead(std::chrono::minutes(2));
     ASSERT_TRUE(leads) << leads.error().message();
@@ -128,8 +129,8 @@ class ControllerTest : public KubeTest {
   std::shared_ptr<const Pod> makePod(const std::string& name, const std::string& request = "100m",
                                      const std::string& limit = "200m",
                                      const std::string& more_meta = "") {
-    auto pod = createPod(podBody(name, request, limit,
-                                 fmt::format(R"("nodeName":"{}",)", kNode), more_meta));
+    auto pod = createPod(
+        podBody(name, request, limit, fmt::format(R"("nodeName":"{}",)", kNode), more_meta));
     EXPECT_TRUE(eventually([&] { return get(name)->phase == kube::PodPhase::kRunning; }))
         << kubelet->trouble();
     return pod;
@@ -178,8 +179,8 @@ class ControllerTest : public KubeTest {
     return status == nullptr ? Millicores(-1) : status->limits.cpu().value_or(Millicores(-1));
   }
   std::string describe(const Pod& pod) {
-    std::string out = kubectlOutput(
-        fmt::format("-n {} get podallocation {} -o yaml", ns, pod.meta.uid.view()));
+    std::string out =
+        kubectlOutput(fmt::format("-n {} get podallocation {} -o yaml", ns, pod.meta.uid.view()));
     const std::lock_guard lock(audit_mutex);
     for (const nlohmann::json& line : audit) out += line.dump() + "\n";
     return out + log;
@@ -190,10 +191,10 @@ class ControllerTest : public KubeTest {
         kube::find(now->meta.annotations, podallocation::kOriginalResources).value_or(""));
   }
   void annotate(const std::string& pod, const std::string& key, const std::string& value) {
-    const auto done = admin->patch<Pod>(
-        ns, pod, kube::PatchType::kMerge,
-        fmt::format(R"({{"metadata":{{"annotations":{{"{}":{}}}}}}})", key,
-                    value.empty() ? "null" : "\"" + value + "\""));
+    const auto done =
+        admin->patch<Pod>(ns, pod, kube::PatchType::kMerge,
+                          fmt::format(R"({{"metadata":{{"annotations":{{"{}":{}}}}}}})", key,
+                                      value.empty() ? "null" : "\"" + value + "\""));
     ASSERT_TRUE(done) << done.error().describe();
   }
   std::vector<std::string> eventsOf(const Pod& pod) {

@@ -22,11 +22,10 @@ int main(int argc, char** argv) {
   const SystemClock clock;
   kube::HttpLoop loop;
   kube::Client client(loop, *config, clock);
-  controller::Engine engine(client,
-                            {.overrides = {{"cooldown", "0s"}, {"silence", "1h"}},
-                             .after = [&](controller::Step step) {
-                               if (controller::name(step) == deadly) ::_exit(9);
-                             }});
+  controller::Engine engine(client, {.overrides = {{"cooldown", "0s"}, {"silence", "1h"}},
+                                     .after = [&](controller::Step step) {
+                                       if (controller::name(step) == deadly) ::_exit(9);
+                                     }});
   engine.start();
   if (!engine.lead(std::chrono::minutes(2))) return 1;
   (void)!::write(STDOUT_FILENO, "L", 1);

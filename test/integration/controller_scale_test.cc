@@ -59,7 +59,8 @@ TEST_F(ControllerScaleTest, ManyPods) {
   const int count = soak ? 10'000 : 200;
   const auto patience = std::chrono::seconds(soak ? 1800 : 180);
   kubelet.reset();
-  kubelet = std::make_unique<FakeKubelet>(*admin, FakeKubelet::Options{.node = kNode, .workers = 8});
+  kubelet =
+      std::make_unique<FakeKubelet>(*admin, FakeKubelet::Options{.node = kNode, .workers = 8});
   std::vector<std::shared_ptr<const Pod>> pods(static_cast<std::size_t>(count));
   each(count, [&](int i) {
     pods[static_cast<std::size_t>(i)] =
@@ -84,8 +85,8 @@ TEST_F(ControllerScaleTest, ManyPods) {
   std::atomic<int> done = 0;
   allocations.onChange([&](const auto& change) {
     const auto has = [&](const auto& allocation, std::int64_t cpu) {
-      return allocation && allocation->phase == Phase::kApplied && allocation->bounds() != nullptr &&
-             allocation->applied == Millicores(cpu);
+      return allocation && allocation->phase == Phase::kApplied &&
+             allocation->bounds() != nullptr && allocation->applied == Millicores(cpu);
     };
     const std::int64_t cpu = wanted;
     done += static_cast<int>(has(change.after, cpu)) - static_cast<int>(has(change.before, cpu));
@@ -115,9 +116,10 @@ TEST_F(ControllerScaleTest, ManyPods) {
   desireAll(400_m);
   EXPECT_TRUE(eventually([&] { return done == count; }, patience)) << done;
   const Usage changed = usageOf(pid);
-  fmt::print("{} raises, from the first wish to the last applied: {:.2f} s, CPU {:.2f} s, "
-             "resident {} KiB\n",
-             count, seconds(changing), changed.cpu_seconds - cold.cpu_seconds, changed.resident_kb);
+  fmt::print(
+      "{} raises, from the first wish to the last applied: {:.2f} s, CPU {:.2f} s, "
+      "resident {} KiB\n",
+      count, seconds(changing), changed.cpu_seconds - cold.cpu_seconds, changed.resident_kb);
   EXPECT_EQ(kubelet->actuated(), count) << "one resize each";
 
   ::kill(pid, SIGTERM);
