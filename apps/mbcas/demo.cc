@@ -64,7 +64,9 @@ std::array<DemoPod, kPods> demoPods(unsigned cpus) {
             "20 requests a second at random, 10 ms each; its limit makes them wait",
             250_m,
             200_m,
-            {.kind = Kind::kService, .rate = 20, .work = 10ms,
+            {.kind = Kind::kService,
+             .rate = 20,
+             .work = 10ms,
              .sizes = sim::WorkloadSpec::Sizes::kFixed}}}};
 }
 
@@ -133,8 +135,7 @@ class KernelWorld final : public World {
     }
     host::Settings settings;
     settings.demand.cpus = std::max(1U, std::thread::hardware_concurrency());
-    world->plane_ =
-        std::make_unique<host::Plane>(mounts, config, settings, world->clock_, ledger);
+    world->plane_ = std::make_unique<host::Plane>(mounts, config, settings, world->clock_, ledger);
     world->plane_->setDryRun(false);
     world->plane_->tick();  // writes the static limits
     world->plane_->setDryRun(true);
@@ -222,8 +223,7 @@ class ModelWorld final : public World {
     double demand = 0;
     for (std::size_t i = 0; i < kPods; ++i) {
       const sim::Simulation::Moment& moment = simulation_->moments()[i];
-      moments[i] = {moment.used, moment.throttled * 1000,
-                    moment.limit ? moment.limit->cores() : 0};
+      moments[i] = {moment.used, moment.throttled * 1000, moment.limit ? moment.limit->cores() : 0};
       past_[i].push_back(moments[i].throttled);
       demand += demandOf(scenario_.pods[i].containers[0].workload);
       const auto milli = [](double cores) {
@@ -273,7 +273,8 @@ struct Outcome {
 };
 
 Outcome outcomeOf(const Phase& phase, const std::array<DemoPod, kPods>& pods, unsigned cpus) {
-  Outcome outcome{.p50 = percentile(phase.responses, 0.5), .p99 = percentile(phase.responses, 0.99)};
+  Outcome outcome{.p50 = percentile(phase.responses, 0.5),
+                  .p99 = percentile(phase.responses, 0.99)};
   double weights = 0;
   for (std::size_t i = 0; i < kPods; ++i) {
     const double used = phase.mean(i, &Moment::used);
@@ -328,7 +329,8 @@ std::string toJson(const std::array<Phase, 2>& phases, const std::array<Outcome,
       json.key("name").value(pods[i].name);
       json.key("usedCores").value(phases[p].mean(i, &Moment::used));
       json.key("throttledMillisecondsPerSecond").value(phases[p].mean(i, &Moment::throttled));
-      json.key("lastLimitCores").value(phases[p].seconds.empty() ? 0 : phases[p].seconds.back()[i].limit);
+      json.key("lastLimitCores")
+          .value(phases[p].seconds.empty() ? 0 : phases[p].seconds.back()[i].limit);
       json.endObject();
     }
     json.endArray().endObject();
@@ -415,7 +417,8 @@ bool play(World& world, std::array<Phase, 2>& phases, const DemoFlags& flags,
       phase.price = std::max(phase.price, picture.price.value_or(phase.price));
       ++elapsed;
       picture.title = fmt::format("mbcas demo: {}", phase.name);
-      picture.subtitle = fmt::format("{} of {} s   q: quit", elapsed, before + flags.seconds - before);
+      picture.subtitle =
+          fmt::format("{} of {} s   q: quit", elapsed, before + flags.seconds - before);
       picture.notes.insert(picture.notes.begin(), where);
       const std::string response =
           fmt::format("service: median {:.0f} ms, 99th percentile {:.0f} ms so far in this phase",
@@ -463,8 +466,8 @@ int demo(const DemoFlags& flags) {
   if (why_model.empty()) {
     auto world = KernelWorld::make(*mounts, *ledger, pods);
     if (world) {
-      where = fmt::format("On the kernel of this machine ({}, {} CPUs).",
-                          kernel::describe(*mounts), cpus);
+      where = fmt::format("On the kernel of this machine ({}, {} CPUs).", kernel::describe(*mounts),
+                          cpus);
       if (!flags.json) fmt::print("{}\n", where);
       whole = play(**world, phases, flags, where, true);
     } else {

@@ -56,8 +56,8 @@ void Unmap::operator()(Responses* responses) const {
 }
 
 SharedResponses shareResponses() {
-  void* memory = ::mmap(nullptr, sizeof(Responses), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Responses), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   return SharedResponses(new (memory) Responses);
 }

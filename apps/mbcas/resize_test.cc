@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "test/integration/kube_fixture.h"
-#include "test/support/fake_kubelet.h"
 #include "test/support/command.h"
+#include "test/support/fake_kubelet.h"
 
 namespace mbcas::test {
 namespace {
@@ -147,8 +147,8 @@ TEST_F(ResizeCommandTest, Usage) {
 }
 
 TEST_F(ResizeCommandTest, NobodyAnswers) {
-  const Outcome failed = runCommand({MBCAS_BINARY, "resize", "a/p", "--cpu", "1", "--timeout",
-                                      "1s", "--kubeconfig", "/nonexistent"});
+  const Outcome failed = runCommand({MBCAS_BINARY, "resize", "a/p", "--cpu", "1", "--timeout", "1s",
+                                     "--kubeconfig", "/nonexistent"});
   EXPECT_EQ(failed.exit_code, 1);
   EXPECT_EQ(failed.err, "mbcas resize: kubeconfig: cannot read /nonexistent\n");
 }

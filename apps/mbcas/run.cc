@@ -109,7 +109,8 @@ void loop(host::Plane& plane, const RunFlags& flags, const kernel::Mounts& mount
     bool running = !only_commands;
     for (host::Workload& workload : workloads) running |= workload.running();
     if (!running) break;
-    if (flags.seconds > 0 && clock.monotonic() - start >= std::chrono::duration<double>(flags.seconds)) {
+    if (flags.seconds > 0 &&
+        clock.monotonic() - start >= std::chrono::duration<double>(flags.seconds)) {
       break;
     }
     next = std::max(next + interval, clock.monotonic());

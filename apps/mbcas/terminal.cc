@@ -14,7 +14,9 @@
 
 namespace mbcas::cli {
 
-bool isTerminal() { return ::isatty(STDOUT_FILENO) != 0; }
+bool isTerminal() {
+  return ::isatty(STDOUT_FILENO) != 0;
+}
 
 bool wantsColours() {
   const char* none = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): one thread

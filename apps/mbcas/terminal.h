@@ -18,8 +18,8 @@ struct TerminalSize {
   std::size_t height = 24;
 };
 
-bool isTerminal();     // standard output is one
-bool wantsColours();   // it is, and NO_COLOR is not set
+bool isTerminal();    // standard output is one
+bool wantsColours();  // it is, and NO_COLOR is not set
 TerminalSize terminalSize();
 
 // Waits between two steps of a command that goes on until the user has had enough: SIGINT,

@@ -57,7 +57,8 @@ std::string cgroupPath(const YAML::Node& node, const std::string& field) {
   if (!path.starts_with('/') || path.ends_with('/') || path.find("//") != std::string::npos ||
       (path + "/").find("/../") != std::string::npos ||
       (path + "/").find("/./") != std::string::npos || path.find('\n') != std::string::npos) {
-    refuse(node, field, "a path below the cgroup root is expected, such as /system.slice/a.service");
+    refuse(node, field,
+           "a path below the cgroup root is expected, such as /system.slice/a.service");
   }
   return path;
 }

@@ -155,8 +155,8 @@ Result<void> Ledger::append(const std::string& line) {
   if (written == static_cast<ssize_t>(line.size()) && ::fsync(fd_.get()) == 0) return {};
   const int error = written >= 0 && errno == 0 ? EIO : errno;
   if (end >= 0) (void)::ftruncate(fd_.get(), end);  // no half line before the next one
-  return failure(fmt::format("state file {}: {}; no limit is changed without it", file_,
-                             errorText(error)));
+  return failure(
+      fmt::format("state file {}: {}; no limit is changed without it", file_, errorText(error)));
 }
 
 Result<void> Ledger::record(const Original& original) {

@@ -55,8 +55,7 @@ class LedgerTest : public testing::TestWithParam<kernel::Version> {
   kernel::Mounts mounts;
   std::string file = run.root() + "/deeper/state";
 };
-INSTANTIATE_TEST_SUITE_P(, LedgerTest,
-                         testing::Values(kernel::Version::kV1, kernel::Version::kV2),
+INSTANTIATE_TEST_SUITE_P(, LedgerTest, testing::Values(kernel::Version::kV1, kernel::Version::kV2),
                          [](const auto& param) {
                            return param.param == kernel::Version::kV1 ? "V1" : "V2";
                          });

@@ -73,9 +73,9 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
              .original = *cpu.limit,
              .declared = config.limit.value_or(view.limit.value_or(Millicores(0)))};
   } else if (view.limit && known.written && *view.limit != *known.written) {
-    view_.notes.push_back(fmt::format(
-        "{}: somebody set its limit to {}m; that is its declared limit from now on", view.name,
-        view.limit->count()));
+    view_.notes.push_back(
+        fmt::format("{}: somebody set its limit to {}m; that is its declared limit from now on",
+                    view.name, view.limit->count()));
     known.declared = *view.limit;
     known.original = *cpu.limit;
     known.written.reset();

@@ -42,7 +42,7 @@ struct PodView {
   Millicores usage;
   Millicores blocked;  // throttled time per wall time
   demand::Need need{};
-  std::optional<Millicores> limit;  // in force before this tick's change; nothing: unlimited
+  std::optional<Millicores> limit;         // in force before this tick's change; nothing: unlimited
   std::optional<Millicores> contention{};  // waiting that no quota explains, of wall time
   Millicores declared;
   std::string left_alone{};  // why it is not managed; empty: it is
@@ -53,8 +53,8 @@ struct PodView {
 
 struct View {
   MonotonicTime at{};
-  Millicores capacity;       // of the machine
-  Millicores unmanaged_use;  // of everything else on it
+  Millicores capacity;           // of the machine
+  Millicores unmanaged_use;      // of everything else on it
   control::NodeDecision node{};  // its pods are in PodView::decision
   std::vector<PodView> pods{};
   std::vector<std::string> notes{};  // what a person should be told once

@@ -39,8 +39,8 @@ bool enter(const std::vector<std::string>& directories) {
   return true;
 }
 
-// The child tells through a pipe why it could not begin, and closes it when it has. `begin` gets the
-// writing end, and returns only an errno.
+// The child tells through a pipe why it could not begin, and closes it when it has. `begin` gets
+// the writing end, and returns only an errno.
 Result<pid_t> startChild(const std::vector<std::string>& directories,
                          const std::function<int(int)>& begin) {
   int ends[2];
@@ -133,7 +133,9 @@ Result<Workload> Workload::start(const kernel::Mounts& mounts, const std::string
 Workload::Workload(Workload&& other) noexcept
     : directories_(std::move(other.directories_)), pid_(std::exchange(other.pid_, -1)) {}
 
-Workload::~Workload() { stop(); }
+Workload::~Workload() {
+  stop();
+}
 
 bool Workload::running() {
   if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;

@@ -85,6 +85,7 @@ Str Pool::text(std::string_view text) {
 }
 
 std::optional<Str> Pool::textIfSeen(std::string_view text) {
+  if (const auto found = texts_.find(text); found != texts_.end()) return *found;
   const std::size_t hash = Hash()(text);
   std::size_t& place = seen_[hash % seen_.size()];
   if (std::exchange(place, hash) != hash) return std::nullopt;

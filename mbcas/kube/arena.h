@@ -121,7 +121,7 @@ class Arena {
 class Pool {
  public:
   Str text(std::string_view text);
-  // Nothing the first time, unless others have come between.
+  // Nothing the first time, and now and then the second.
   std::optional<Str> textIfSeen(std::string_view text);
   // `items` is compared byte by byte.
   const std::uint64_t* list(std::size_t count, const void* items, std::size_t size);
@@ -142,7 +142,7 @@ class Pool {
   Arena storage_{4096};
   std::unordered_set<Str, Hash, Equal> texts_;
   std::unordered_set<std::string_view> lists_;  // their items
-  std::array<std::size_t, 1024> seen_{};        // hashes of texts, each in its place
+  std::array<std::size_t, 256> seen_{};         // hashes of texts, each in its place
 };
 
 template <class T>

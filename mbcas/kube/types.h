@@ -80,8 +80,8 @@ struct Pod : Object {
   using Object::Object;
   Str node;  // empty until scheduled
   Str priority_class;
-  List<Container> containers;      // init containers first
-  List<ContainerStatus> statuses;  // likewise
+  List<Container> containers;            // init containers first
+  List<ContainerStatus> statuses;        // likewise
   std::int64_t observed_generation = 0;  // 0 before Kubernetes 1.34
   // Rare, so apart from the rest: null unless a resize is pending or in progress.
   struct Resize {

@@ -39,11 +39,20 @@ std::string escapeXml(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -119,8 +128,8 @@ std::string svg(const Plot& plot) {
       drawing = true;
     }
     const char* dash = series.dashed ? " stroke-dasharray=\"5 3\"" : "";
-    out += fmt::format(
-        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.7\"{}/>\n", path, colour, dash);
+    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.7\"{}/>\n",
+                       path, colour, dash);
     out += fmt::format(
         "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"30\" y2=\"30\" stroke=\"{}\" stroke-width=\"2\"{}/>"
         "<text x=\"{:.1f}\" y=\"34\">{}</text>\n",

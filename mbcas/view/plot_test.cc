@@ -19,12 +19,12 @@ std::size_t count(const std::string& text, const std::string& what) {
 
 TEST(Plot, OneLinePerSeriesBrokenWhereNothingWasMeasured) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::string text = svg({.title = "a < b",
-                                .x_label = "s",
-                                .y_label = "m",
-                                .series = {{"one", {{0, 1}, {1, nan}, {2, 3}, {3, 4}}},
-                                           {"two", {{0, 2}, {3, 2}}, true}},
-                                .marks = {{2, "here"}}});
+  const std::string text =
+      svg({.title = "a < b",
+           .x_label = "s",
+           .y_label = "m",
+           .series = {{"one", {{0, 1}, {1, nan}, {2, 3}, {3, 4}}}, {"two", {{0, 2}, {3, 2}}, true}},
+           .marks = {{2, "here"}}});
   EXPECT_EQ(count(text, "<path"), 2u);
   EXPECT_NE(text.find("a &lt; b"), std::string::npos);
   EXPECT_NE(text.find(">here<"), std::string::npos);

@@ -29,10 +29,9 @@ std::string gauges(const NodeScreen& screen, std::size_t width, bool colours) {
   const std::string price =
       !screen.price ? "overloaded" : fmt::format("price {:.2f}", *screen.price);
   const std::string left = "used ";
-  const std::string right =
-      fmt::format(" {:.2f} of {:.2f} CPU  {}  {}  fairness {:.2f}", screen.usage.cores(),
-                  screen.capacity.cores(), screen.scarce ? "scarce" : "not scarce", price,
-                  screen.welfare);
+  const std::string right = fmt::format(
+      " {:.2f} of {:.2f} CPU  {}  {}  fairness {:.2f}", screen.usage.cores(),
+      screen.capacity.cores(), screen.scarce ? "scarce" : "not scarce", price, screen.welfare);
   const std::size_t taken = view::width(left) + view::width(right);
   if (taken + 4 > width) return fit(right.substr(1), width);
   return left +
@@ -46,7 +45,8 @@ std::string gauges(const NodeScreen& screen, std::size_t width, bool colours) {
 std::vector<std::string> render(const NodeScreen& screen, std::size_t width, std::size_t height,
                                 bool colours) {
   width = std::max<std::size_t>(width, 20);
-  std::vector<std::string> lines{header(screen, width, colours), gauges(screen, width, colours), ""};
+  std::vector<std::string> lines{header(screen, width, colours), gauges(screen, width, colours),
+                                 ""};
 
   constexpr std::size_t kNumbers = 3 * 8 + 11;  // need, limit, usage, throttled
   std::size_t name = 4;
@@ -58,8 +58,8 @@ std::vector<std::string> render(const NodeScreen& screen, std::size_t width, std
   const std::size_t past = left >= 14 ? std::min<std::size_t>(left - bars - 2, 30) : 0;
   const std::size_t note = left > bars + past + 14 ? left - bars - past - 4 : 0;
 
-  std::string title = fit("POD", name) + fitRight("NEED", 8) + fitRight("LIMIT", 8) +
-                      fitRight("USED", 8);
+  std::string title =
+      fit("POD", name) + fitRight("NEED", 8) + fitRight("LIMIT", 8) + fitRight("USED", 8);
   if (bars > 0) title += "  " + fit("OF ITS LIMIT", bars);
   title += fitRight("THROTTLED", 11);
   if (past > 0) title += "  " + fit("PAST", past);
@@ -73,7 +73,8 @@ std::vector<std::string> render(const NodeScreen& screen, std::size_t width, std
     }
   }
   const std::size_t below = std::min<std::size_t>(screen.notes.size(), 3);
-  const std::size_t room = height > lines.size() + below + 1 ? height - lines.size() - below - 1 : 1;
+  const std::size_t room =
+      height > lines.size() + below + 1 ? height - lines.size() - below - 1 : 1;
   const std::size_t shown = screen.pods.size() <= room ? screen.pods.size() : room - 1;
   for (std::size_t i = 0; i < shown; ++i) {
     const PodLine& pod = screen.pods[i];

@@ -15,9 +15,9 @@ struct PodLine {
   Millicores need;                  // what it could use, or the limit its bursts ask for
   std::optional<Millicores> limit;  // in force; nothing: unlimited
   Millicores usage;
-  Millicores throttled;           // thread time held back per wall time: 1m is 1 ms/s
+  Millicores throttled;              // thread time held back per wall time: 1m is 1 ms/s
   std::vector<double> throttling{};  // its past, oldest first
-  std::string note{};             // why the limit is what it is
+  std::string note{};                // why the limit is what it is
 };
 
 struct NodeScreen {

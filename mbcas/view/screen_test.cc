@@ -34,8 +34,8 @@ TEST(Screen, ShowsEveryNumber) {
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_TRUE(lines[0].starts_with("mbcas run "));
   EXPECT_TRUE(lines[0].ends_with("cgroup v2, 2 CPUs"));
-  EXPECT_TRUE(
-      lines[1].ends_with("0.90 of 1.80 CPU  scarce  price 0.25  fairness 0.97")) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with("0.90 of 1.80 CPU  scarce  price 0.25  fairness 0.97"))
+      << lines[1];
   EXPECT_NE(lines[4].find("pod-0"), std::string::npos);
   EXPECT_NE(lines[4].find("300m"), std::string::npos);
   EXPECT_NE(lines[4].find("100 ms/s"), std::string::npos);

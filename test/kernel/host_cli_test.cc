@@ -115,8 +115,8 @@ TEST_F(HostCommands, RunPutsBackOnSigterm) {
 
 TEST_F(HostCommands, DemoLeavesNothingBehind) {
   const std::string report = files.root() + "/report.html";
-  const Outcome outcome = runCommand({MBCAS_BINARY, "demo", "--seconds", "10", "--json", "--report",
-                                      report, "--state", state});
+  const Outcome outcome = runCommand(
+      {MBCAS_BINARY, "demo", "--seconds", "10", "--json", "--report", report, "--state", state});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with(R"({"on":"kernel","phases":[{"name":"static limits")"))
       << outcome.out;

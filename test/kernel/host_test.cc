@@ -53,8 +53,8 @@ TEST_F(RealHost, RaisesAThrottledCgroupAndPutsEverythingBack) {
   for (const char* path : {"/busy", "/idle", "/free"}) scratch->add(path);
   scratch->setLimit("/busy", 200_m);
   scratch->setLimit("/idle", 300_m);
-  const HostConfig config{.pods = {{.name = "busy", .cgroup = "/busy"},
-                                   {.name = "others", .cgroup = "/*e"}}};
+  const HostConfig config{
+      .pods = {{.name = "busy", .cgroup = "/busy"}, {.name = "others", .cgroup = "/*e"}}};
   auto ledger = Ledger::open(state);
   ASSERT_TRUE(ledger) << ledger.error().message();
   {
