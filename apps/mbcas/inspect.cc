@@ -2,16 +2,15 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/demand/demand.h"
 #include "mbcas/sense/sampler.h"
@@ -194,9 +193,8 @@ int inspectCgroups(const InspectFlags& flags) {
     explainNothing(tree, flags);
     return kFailed;
   }
-  const bool screen = ::isatty(STDOUT_FILENO) != 0;
-  const char* no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): one thread
-  Table table(screen && (no_colour == nullptr || *no_colour == '\0'));
+  const bool screen = isTerminal();
+  Table table(wantsColours());
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = 1; };
   if (flags.watch) ::sigaction(SIGINT, &action, nullptr);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/market/explain.h"
 #include "mbcas/market/json.h"
@@ -97,12 +98,6 @@ class Input {
   std::FILE* stream_;
 };
 
-bool colourful() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment.
-  const char* const no_color = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
-}
-
 // An id is anybody's text; a terminal must not obey it.
 std::string printable(std::string_view id) {
   constexpr std::size_t kLongest = 40;
@@ -155,7 +150,7 @@ int solveOne(Input& input, bool as_table) {
     return kUsage;
   }
   if (as_table) {
-    fmt::print("{}", table(*problem, *clearing, colourful()));
+    fmt::print("{}", table(*problem, *clearing, wantsColours()));
   } else {
     fmt::print("{}\n", toJson(*problem, *clearing));
   }
