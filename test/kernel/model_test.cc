@@ -395,10 +395,11 @@ TEST(Model, LatencyOfAQueueIsTheKernels) {
       };
       const double p50[] = {ms(*kernel, 0.5), ms(model, 0.5)};
       const double p99[] = {ms(*kernel, 0.99), ms(model, 0.99)};
-      const auto close = [](double a, double b, double slack) {
-        return std::abs(a - b) <= std::max(0.4 * std::max(a, b), slack);
+      // Two requests decide what the 99th percentile is.
+      const auto close = [](double a, double b, double share, double slack) {
+        return std::abs(a - b) <= std::max(share * std::max(a, b), slack);
       };
-      const bool good = close(p50[0], p50[1], 3) && close(p99[0], p99[1], 30);
+      const bool good = close(p50[0], p50[1], 0.5, 5) && close(p99[0], p99[1], 0.6, 30);
       if (!good && attempt < kAttempts) continue;
       fmt::print("| {} | {} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |\n", test.name,
                  all.size(), p50[0], p50[1], error(p50[0], p50[1]), p99[0], p99[1],
