@@ -23,6 +23,7 @@ constexpr auto kAdmission = std::to_array<Phrase>({
     {"cpu max limit to request ratio per ", Refusal::kLimitRange},
     {"memory usage per ", Refusal::kLimitRange},
     {"memory max limit to request ratio per ", Refusal::kLimitRange},
+    {"node didn't have enough allocatable resources", Refusal::kNodeTooSmall},
     {"ValidatingAdmissionPolicy ", Refusal::kPolicy},
     {"admission webhook ", Refusal::kPolicy},
 });

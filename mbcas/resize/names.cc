@@ -73,6 +73,8 @@ std::string_view name(Refusal refusal) {
       return "PodLevelResources";
     case Refusal::kNodeWithoutSupport:
       return "NodeWithoutSupport";
+    case Refusal::kNodeTooSmall:
+      return "NodeTooSmall";
     case Refusal::kQuota:
       return "Quota";
     case Refusal::kLimitRange:

@@ -69,6 +69,7 @@ enum class Refusal : std::uint8_t {
   kWindows,
   kPodLevelResources,
   kNodeWithoutSupport,
+  kNodeTooSmall,         // 1.36 refuses what older versions accept and call infeasible later
   kQuota,                // 403 of ResourceQuota
   kLimitRange,           // 403 of LimitRanger
   kForbidden,            // RBAC

@@ -131,6 +131,7 @@ class FakeKubelet::Impl {
         pods_(client, {.field_selector = "spec.nodeName=" + options_.node}),
         workers_(client.clock(), {.name = "kubelet", .workers = options_.workers},
                  [this](const std::string& key) { return sync(key); }) {
+    registerNode();
     pods_.onChange([this](const auto& change) { workers_.queue().add(change.key()); });
     workers_.start();
     pods_.start();
@@ -138,6 +139,15 @@ class FakeKubelet::Impl {
   ~Impl() {
     pods_.stop();
     workers_.stop();
+  }
+
+  void registerNode() {
+    const auto made =
+        client_.create<kube::Node>("", fmt::format(R"({{"metadata":{{"name":"{}"}},"status":{{
+            "capacity":{{"cpu":"2000","memory":"64Gi"}},"allocatable":{{"cpu":"2000","memory":"64Gi"}},
+            "conditions":[{{"type":"Ready","status":"True"}}]}}}})",
+                                                   options_.node));
+    if (!made && !made.error().alreadyExists()) trouble = made.error().describe();
   }
 
   void change(const std::function<void()>& what) {

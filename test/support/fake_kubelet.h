@@ -5,7 +5,8 @@
 //   ... create pods with "nodeName":"node-1" ...
 //   kubelet.behave(FakeKubelet::Behaviour::kDefer, "web-1");
 //
-// There need not be a Node object.
+// Registers its Node, a large one, if there is none: Kubernetes 1.36 refuses to resize pods of a
+// node that it does not know or that is too small.
 #pragma once
 
 #include <atomic>
