@@ -111,7 +111,7 @@ TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
   count();
   std::vector<std::shared_ptr<const Pod>> pods;
   for (const char* name : {"a", "b", "c"}) pods.push_back(makePod(name, "100m", "200m"));
-  const std::jthread counter([&](const std::stop_token& stop) {
+  const std::jthread quota_controller([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       count();
       std::this_thread::sleep_for(300ms);
