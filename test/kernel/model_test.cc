@@ -395,11 +395,12 @@ TEST(Model, LatencyOfAQueueIsTheKernels) {
       };
       const double p50[] = {ms(*kernel, 0.5), ms(model, 0.5)};
       const double p99[] = {ms(*kernel, 0.99), ms(model, 0.99)};
-      // Two requests decide what the 99th percentile is.
-      const auto close = [](double a, double b, double share, double slack) {
-        return std::abs(a - b) <= std::max(share * std::max(a, b), slack);
+      // Whatever else the machine does makes the kernel's longer, never shorter; and two requests
+      // decide what the 99th percentile is.
+      const auto close = [](double in_kernel, double in_model, double slack) {
+        return in_model <= in_kernel * 1.7 + slack && in_kernel <= in_model * 2.5 + 2 * slack;
       };
-      const bool good = close(p50[0], p50[1], 0.5, 5) && close(p99[0], p99[1], 0.6, 30);
+      const bool good = close(p50[0], p50[1], 3) && close(p99[0], p99[1], 20);
       if (!good && attempt < kAttempts) continue;
       fmt::print("| {} | {} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |\n", test.name,
                  all.size(), p50[0], p50[1], error(p50[0], p50[1]), p99[0], p99[1],
