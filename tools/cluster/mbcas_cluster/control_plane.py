@@ -16,7 +16,7 @@ from .run import Component
 
 SERVICE_RANGE = "10.0.0.0/24"
 ADMIN = "admin"
-START_TIMEOUT_S = 90
+START_TIMEOUT_S = 150  # below what test/support/control_plane.cc waits
 PORT_ATTEMPTS = 10
 
 
