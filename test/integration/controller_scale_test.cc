@@ -3,6 +3,7 @@
 // are printed, none is judged but that everything ends right.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,7 @@ TEST_F(ControllerScaleTest, ManyPods) {
   };
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever becomes of the test
     ::execl(MBCAS_CONTROLLER, "mbcas-controller", "--kubeconfig", plane->kubeconfig().c_str(),
             "--no-leader-elect", "--metrics-bind-address", "0", "--health-probe-bind-address",
             "127.0.0.1:0", "--silence", "24h", "--cooldown", "0s", "--log-level", "error", nullptr);
