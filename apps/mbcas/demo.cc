@@ -122,7 +122,7 @@ class KernelWorld final : public World {
   static Result<std::unique_ptr<KernelWorld>> make(const kernel::Mounts& mounts,
                                                    host::Ledger& ledger,
                                                    const std::array<DemoPod, kPods>& pods) {
-    auto world = std::unique_ptr<KernelWorld>(new KernelWorld(mounts, ledger));
+    auto world = std::unique_ptr<KernelWorld>(new KernelWorld);
     if (!world->shared_) return failure("no memory to share with the service");
     host::HostConfig config;
     for (const DemoPod& pod : pods) {
@@ -168,8 +168,7 @@ class KernelWorld final : public World {
   sim::Latencies responses() const override { return shared_->of_phase[shared_->phase]; }
 
  private:
-  KernelWorld(const kernel::Mounts& mounts, host::Ledger& ledger)
-      : mounts_(mounts), ledger_(ledger), shared_(shareResponses()) {}
+  KernelWorld() : shared_(shareResponses()) {}
 
   std::function<void()> body(const sim::WorkloadSpec& load) {
     using std::chrono::duration_cast, std::chrono::microseconds;
@@ -190,8 +189,6 @@ class KernelWorld final : public World {
 
   static constexpr std::array<const char*, kPods> names_ = {"steady", "bursty", "greedy",
                                                             "service"};
-  const kernel::Mounts& mounts_;
-  host::Ledger& ledger_;
   const SystemClock clock_;
   SharedResponses shared_;
   std::unique_ptr<host::Plane> plane_;
@@ -448,7 +445,6 @@ int demo(const DemoFlags& flags) {
   std::string where;
   std::string why_model = flags.model ? "as asked" : "";
   bool whole = false;
-  std::string restored;
 
   const Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
   std::unique_ptr<host::Ledger> ledger;

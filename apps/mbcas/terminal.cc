@@ -31,23 +31,27 @@ TerminalSize terminalSize() {
   return {size.ws_col, size.ws_row};
 }
 
+struct Patience::Saved {
+  termios settings{};
+};
+
 Patience::Patience(bool keys) {
   sigset_t stop;
   ::sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stop, signal);
-  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   signals_ = ::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
   if (!keys || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
   termios raw{};
   if (::tcgetattr(STDIN_FILENO, &raw) != 0) return;
-  saved_ = std::make_unique<termios>(raw);
+  saved_ = std::make_unique<Saved>(Saved{raw});
   watch_keys_ = true;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
 Patience::~Patience() {
-  if (saved_) ::tcsetattr(STDIN_FILENO, TCSANOW, saved_.get());
+  if (saved_) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_->settings);
   if (signals_ >= 0) ::close(signals_);
 }
 

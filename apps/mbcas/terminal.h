@@ -9,8 +9,6 @@
 
 #include "mbcas/base/units.h"
 
-struct termios;
-
 namespace mbcas::cli {
 
 struct TerminalSize {
@@ -37,7 +35,8 @@ class Patience {
 
  private:
   int signals_ = -1;
-  std::unique_ptr<termios> saved_;  // the terminal's settings, to be put back
+  struct Saved;
+  std::unique_ptr<Saved> saved_;  // the terminal's settings, to be put back
   bool watch_keys_ = false;
   bool enough_ = false;
 };

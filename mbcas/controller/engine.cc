@@ -342,22 +342,23 @@ class Engine::Impl {
   Reconciled reconcile(const std::string& key) {
     const PodPtr cached = cluster_.pod(key);
     const std::vector<AllocationPtr> allocations = cluster_.allocationsFor(key);
+    std::optional<Error> unsaid;
     for (const AllocationPtr& allocation : allocations) {
       if (cached && allocation->meta.name == cached->meta.uid) continue;
-      refuse(*allocation, cached.get());
+      if (Result<void> told = refuse(*allocation, cached.get()); !told) unsaid = told.error();
     }
     if (!cached) {
       forget(key);
-      return Reconciled::done();
+      return unsaid ? Reconciled::failed(*unsaid) : Reconciled::done();
     }
     Entry entry = take(key, *cached);
     const Reconciled result = look(key, cached, entry);
     put(key, std::move(entry));
-    return result;
+    return unsaid && !result.error() ? Reconciled::failed(*unsaid) : result;
   }
 
   // An allocation that speaks of no pod there is.
-  void refuse(const PodAllocation& allocation, const kube::Pod* pod) {
+  Result<void> refuse(const PodAllocation& allocation, const kube::Pod* pod) {
     podallocation::Status status = allocation.statusValue();
     status.phase = Phase::kFailed;
     status.observed_generation = allocation.meta.generation;
@@ -365,8 +366,11 @@ class Engine::Impl {
                         ? fmt::format("there is no pod {}", allocation.pod_name.view())
                         : fmt::format("pod {} has the UID {}, which is not the name of this object",
                                       allocation.pod_name.view(), pod->meta.uid.view());
-    if (status == allocation.statusValue()) return;
-    (void)applyStatus(allocation, status);
+    if (status == allocation.statusValue()) return {};
+    const kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);
+    // Gone or changed meanwhile: the watch will say.
+    if (written || written.error().notFound() || written.error().conflict()) return {};
+    return failure(written.error().toError().within("writing status"));
   }
 
   kube::ApiResult<AllocationPtr> applyStatus(const PodAllocation& allocation,

@@ -32,7 +32,7 @@ void expectKeys(const YAML::Node& map, const std::string& field,
   for (const auto& entry : map) {
     const std::string key = entry.first.Scalar();
     if (known.contains(key)) continue;
-    refuse(entry.first, field.empty() ? key : field + "." + key,
+    refuse(entry.first, field.empty() ? key : fmt::format("{}.{}", field, key),
            fmt::format("unknown; one of {} is expected", fmt::join(known, ", ")));
   }
 }

@@ -17,6 +17,7 @@ constexpr double kPressed = 0.1;  // share of time waiting for memory or I/O tha
 
 std::vector<Selection> selectionsOf(const HostConfig& config) {
   std::vector<Selection> selections;
+  selections.reserve(config.pods.size());
   for (const PodConfig& pod : config.pods) selections.push_back({pod.name, pod.cgroup});
   return selections;
 }

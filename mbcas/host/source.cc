@@ -19,6 +19,7 @@ std::vector<std::string> matches(const std::string& root, const Selection& selec
   glob_t found{};
   const std::unique_ptr<glob_t, void (*)(glob_t*)> free(&found, ::globfree);
   std::vector<std::string> paths;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread changes the locale or the environment.
   if (::glob((root + selection.pattern).c_str(), GLOB_ONLYDIR, nullptr, &found) != 0) return paths;
   for (std::size_t i = 0; i < found.gl_pathc; ++i) {
     paths.emplace_back(std::string_view(found.gl_pathv[i]).substr(root.size()));

@@ -55,7 +55,7 @@ Result<pid_t> startChild(const std::vector<std::string>& directories,
     if (::getppid() != parent) ::_exit(1);
     sigset_t none;
     ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
     ::signal(SIGINT, SIG_IGN);  // Ctrl-C is for mbcas, which then ends its workloads
     const int error = enter(directories) ? begin(ends[1]) : errno;
     (void)::write(ends[1], &error, sizeof error);

@@ -1,5 +1,7 @@
 #include "mbcas/view/page.h"
 
+#include <fmt/format.h>
+
 namespace mbcas::view {
 
 void Page::heading(const std::string& text) {
@@ -17,7 +19,7 @@ void Page::table(const std::vector<std::vector<std::string>>& rows) {
     for (const std::string& cell : rows[r]) {
       const bool number = r > 0 && !cell.empty() && cell[0] >= '0' && cell[0] <= '9';
       const std::string tag = r == 0 ? "th" : "td";
-      body_ += "<" + tag + (number ? " class=\"n\">" : ">") + escapeXml(cell) + "</" + tag + ">";
+      body_ += fmt::format("<{0}{1}>{2}</{0}>", tag, number ? " class=\"n\"" : "", escapeXml(cell));
     }
     body_ += "</tr>\n";
   }
