@@ -1,0 +1,67 @@
+// The agent's decisions, without its connections: kernel signals and the cluster's word in, what
+// each PodAllocation should say out. It knows no server, thread or wall-clock sleep, so the same
+// code runs on a node, on a recorded capture and on the model kernel.
+//
+//   Pipeline pipeline(std::make_unique<kernel::PodTree>(mounts), clock, {.node_name = "n1"});
+//   pipeline.update(world);                        // whenever the cluster's word changed
+//   every second: for (const Wish& wish : pipeline.tick().wishes) outbox.put(wish, now);
+//
+// One thread. No data, no decision: a pod of which the kernel or the cluster says nothing good gets
+// no wish.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mbcas/agent/view.h"
+#include "mbcas/agent/world.h"
+#include "mbcas/base/clock.h"
+#include "mbcas/kernel/pod_tree.h"
+#include "mbcas/sense/signals.h"
+
+namespace mbcas::agent {
+
+// What a PodAllocation should say from now on.
+struct Wish {
+  std::string uid{};  // of the pod, the object's name
+  podallocation::Spec spec{};
+  bool urgent = false;
+  double urgency = 0;  // bid times shortfall in millicores; more urgent first
+  friend bool operator==(const Wish&, const Wish&) = default;
+};
+
+struct Outcome {
+  std::vector<Wish> wishes{};        // decided anew at this tick
+  std::vector<std::string> ended{};  // UIDs that are to be forgotten
+  // When to sample next: sooner than the interval while a pod is close to its limit.
+  Nanos next{};
+};
+
+struct PipelineOptions {
+  std::string node_name{};
+  unsigned cpus = 1;  // of the machine
+  bool adaptive = true;  // sample faster while a pod is close to its limit
+};
+
+class Pipeline {
+ public:
+  Pipeline(std::unique_ptr<kernel::PodSource> source, const Clock& clock, PipelineOptions options);
+  ~Pipeline();
+
+  // The world as it is now, whole. Settings in it take effect at once; what was learned stays.
+  void update(World world);
+  // Samples, estimates, decides. Valid until the next call.
+  const Outcome& tick();
+
+  // Of the last tick; put together when it is asked for.
+  const View& view();
+  const sense::SenseCounters& counters() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mbcas::agent
