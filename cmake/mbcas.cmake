@@ -54,7 +54,10 @@ if(MBCAS_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 
+# What the sanitizer builds need; `all` has the integration tests and benchmarks too.
+add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
+add_custom_target(fuzzers)
 
 # ${out}: the library targets of the modules named in DEPENDS.
 macro(mbcas_module_targets out)
@@ -97,7 +100,9 @@ function(mbcas_test name)
   add_test(NAME ${T_LABEL}.${name} COMMAND ${name})
   set_tests_properties(${T_LABEL}.${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  if(NOT T_LABEL STREQUAL "unit")
+  if(T_LABEL STREQUAL "unit")
+    add_dependencies(unit_tests ${name})
+  else()
     set_tests_properties(${T_LABEL}.${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()
@@ -117,4 +122,5 @@ function(mbcas_fuzzer name)
   target_link_libraries(${name} PRIVATE mbcas_options ${dependencies} ${F_LIBRARIES})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzzers)
+  add_dependencies(fuzzers ${name})
 endfunction()
