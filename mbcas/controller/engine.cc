@@ -586,8 +586,8 @@ class Engine::Impl {
     std::map<std::string, double, std::less<>> next;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const auto before = fair.weights.find(keys[i]);
-      const bool changed = before != fair.weights.end() && before->second != weights[i];
-      if (changed && keys[i] != asking) queue().add(keys[i]);
+      const double known = before == fair.weights.end() ? 1 : before->second;
+      if (known != weights[i] && keys[i] != asking) queue().add(keys[i]);
       next.emplace(keys[i], weights[i]);
     }
     fair.weights = std::move(next);

@@ -2,6 +2,7 @@
 // account, rights and admission policies.
 #include <fstream>
 
+#include "mbcas/control/guards.h"
 #include "mbcas/controller/startup.h"
 #include "mbcas/policy/quota.h"
 #include "test/integration/controller_fixture.h"
