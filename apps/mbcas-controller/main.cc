@@ -15,6 +15,7 @@
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
+#include "mbcas/controller/cluster.h"
 #include "mbcas/controller/engine.h"
 #include "mbcas/controller/startup.h"
 #include "mbcas/kube/client.h"
@@ -209,7 +210,7 @@ int run(const Flags& flags) {
   const std::string self = identity();
   kube::LeaderElector elector(client,
                               {.name_space = flags.name_space,
-                               .name = "mbcas-controller",
+                               .name = controller::kLeaderLease,
                                .identity = self,
                                .lease = seconds(flags.lease_seconds),
                                .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
