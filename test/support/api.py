@@ -64,10 +64,11 @@ class ControlPlane:
         self._process.stdout.close()
 
     def kubectl(self, *arguments, stdin=None):
-        done = subprocess.run([self._kubectl, "--kubeconfig", self.kubeconfig, *map(str, arguments)],
+        words = [str(word) for word in arguments]
+        done = subprocess.run([self._kubectl, "--kubeconfig", self.kubeconfig, *words],
                               input=stdin, capture_output=True, text=True)
         if done.returncode != 0:
-            raise AssertionError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr}")
+            raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
         return done.stdout
 
 
