@@ -69,3 +69,11 @@ def violations(spec):
             wrong.append("procMount or seLinuxOptions")
         wrong += ["hostPort" for port in container.get("ports", []) if port.get("hostPort")]
     return wrong
+
+
+def metrics_in_sources():
+    """Names of the metrics that the binaries have."""
+    pattern = re.compile(r'"((?:mbcas|rest_client|workqueue|controller_runtime|leader_election|'
+                         r'kube_watch)_[a-z_]+)"')
+    return {name for folder in ("mbcas", "apps") for path in (ROOT / folder).rglob("*.cc")
+            if not path.name.endswith("_test.cc") for name in pattern.findall(path.read_text())}
