@@ -412,10 +412,8 @@ class Decider {
         .lower_slowly = policy_.scaled_by_hpa,
         .no_decrease = policy_.no_decrease};
     control::Allowed allowed = control::guard(change, s_.guards);
-    if (s_.raise_room && allowed.limit > in_force && allowed.limit - in_force > *s_.raise_room) {
-      allowed.limit = in_force + control::roundDown(*s_.raise_room);
-      allowed.held_by = Hold::kRaiseRate;
-      allowed.again = s_.now + kWaitForRaises;
+    if (!s_.may_raise && allowed.limit > in_force) {
+      allowed = {in_force, Hold::kRaiseRate, s_.now + kWaitForRaises};
     }
     bool waits_for_room = false;
     if (s_.room && allowed.limit > in_force && allowed.limit - in_force > *s_.room) {

@@ -59,8 +59,7 @@ struct Situation {
   bool dry_run = false;
   // How much more the quotas let the pod have now; nothing: no quota.
   std::optional<Millicores> room;
-  // How much more its node's limits may be raised in this second; nothing: no bound.
-  std::optional<Millicores> raise_room;
+  bool may_raise = true;  // false: its node has raised enough for now
   MonotonicTime now{};
   WallTime wall{};
 };

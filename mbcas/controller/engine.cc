@@ -448,7 +448,8 @@ class Engine::Impl {
         return Reconciled::again(std::chrono::milliseconds(100));
       }
       if (decision.purpose == Purpose::kManage && decision.to > decision.from) {
-        spendRaise(pod->node.string(), decision.to - decision.from, situation);
+        const std::lock_guard lock(rates_mutex_);
+        raises_.spend(pod->node.string(), decision.to - decision.from, situation.now);
       }
       const bool accepted = send(*pod, allocation.get(), decision, entry);
       if (quota_lock.owns_lock()) quota_lock.unlock();
@@ -505,11 +506,10 @@ class Engine::Impl {
     situation.guards = settings.law.guards;
     situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
     situation.agent_silent = agentSilent(pod.node);
-    situation.raise_room.reset();
     if (node && node->capacity.cpu()) {
       const std::lock_guard lock(rates_mutex_);
-      situation.raise_room = raises_.room(pod.node, *node->capacity.cpu(),
-                                          settings.law.guards.raise_rate, situation.now);
+      situation.may_raise = raises_.hasRoom(pod.node, *node->capacity.cpu(),
+                                            settings.law.guards.raise_rate, situation.now);
     }
     if (!situation.policy.managed) return std::nullopt;
     Quotas::Answer answer = quotas_.shareOf(cluster_, pod, objects, settings, situation.now);
@@ -609,12 +609,6 @@ class Engine::Impl {
     });
     memory.asked = pod.meta.generation;
     return {};
-  }
-
-  void spendRaise(const std::string& node, Millicores raise, const Situation& situation) {
-    if (!situation.raise_room) return;
-    const std::lock_guard lock(rates_mutex_);
-    raises_.spend(node, raise, *situation.raise_room, situation.now);
   }
 
   bool mayGiveBack() {

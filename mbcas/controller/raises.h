@@ -1,5 +1,5 @@
-// How much the limits of a node's pods may still be raised in this second, together: a node where
-// everything is throttled at once gets its raises in turns.
+// Whether a limit on a node may be raised now: a node where everything is throttled at once gets
+// its raises in turns.
 #pragma once
 
 #include <algorithm>
@@ -12,34 +12,34 @@
 
 namespace mbcas::controller {
 
+// A raise is let go whole as long as there is room, and what it takes too much is waited for
+// afterwards: half a raise would only be one more resize.
+//
 // Pure; not thread-safe.
 class RaiseBudget {
  public:
-  // `rate`: of a node's capacity, in a second.
-  Millicores room(std::string_view node, Millicores capacity, double rate, MonotonicTime now) {
-    const double most = static_cast<double>(capacity.count()) * rate;
+  // `rate`: of a node's capacity, in a second. False: not now.
+  bool hasRoom(std::string_view node, Millicores capacity, double rate, MonotonicTime now) {
     const auto found = nodes_.find(node);
-    if (found == nodes_.end()) return Millicores(static_cast<std::int64_t>(most));
-    const double seconds = std::chrono::duration<double>(now - found->second.at).count();
-    found->second.left = std::min(most, found->second.left + std::max(0.0, seconds) * most);
-    found->second.at = now;
-    // Untouched for so long that nothing needs to be remembered.
-    const double left = found->second.left;
-    if (left >= most) nodes_.erase(found);
-    return Millicores(static_cast<std::int64_t>(std::max(0.0, left)));
+    if (found == nodes_.end()) return true;
+    const double most = static_cast<double>(capacity.count()) * rate;
+    Entry& entry = found->second;
+    const double seconds = std::chrono::duration<double>(now - entry.at).count();
+    entry.spent = std::max(0.0, entry.spent - std::max(0.0, seconds) * most);
+    entry.at = now;
+    const bool room = entry.spent < most;
+    if (entry.spent <= 0) nodes_.erase(found);  // nothing is to be remembered
+    return room;
   }
 
-  // After room() at the same time. Whoever looked before another spent may overdraw it; the node
-  // then waits longer.
-  void spend(const std::string& node, Millicores raise, Millicores room, MonotonicTime now) {
-    auto [entry, added] =
-        nodes_.try_emplace(node, Entry{.left = static_cast<double>(room.count()), .at = now});
-    entry->second.left -= static_cast<double>(raise.count());
+  void spend(const std::string& node, Millicores raise, MonotonicTime now) {
+    nodes_.try_emplace(node, Entry{.at = now}).first->second.spent +=
+        static_cast<double>(raise.count());
   }
 
  private:
   struct Entry {
-    double left = 0;  // millicores
+    double spent = 0;  // millicores, and not yet waited for
     MonotonicTime at{};
   };
   std::map<std::string, Entry, std::less<>> nodes_;

@@ -149,7 +149,7 @@ class ControllerTest : public KubeTest {
               std::vector<podallocation::ContainerLimit> containers = {}) {
     const podallocation::Spec spec{.name_space = ns,
                                    .pod_name = pod.meta.name.string(),
-                                   .node = kNode,
+                                   .node = pod.node.string(),
                                    .desired = desired,
                                    .containers = std::move(containers),
                                    .wanted = wanted,

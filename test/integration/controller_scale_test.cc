@@ -59,13 +59,16 @@ TEST_F(ControllerScaleTest, ManyPods) {
   const bool soak = std::getenv("MBCAS_SOAK") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   const int count = soak ? 10'000 : 200;
   const auto patience = std::chrono::seconds(soak ? 1800 : 180);
+  // One node for all of them: a small one would be raised in turns.
+  constexpr const char* kLarge = "large";
+  makeNode(kLarge, "100000");
   kubelet.reset();
   kubelet =
-      std::make_unique<FakeKubelet>(*admin, FakeKubelet::Options{.node = kNode, .workers = 8});
+      std::make_unique<FakeKubelet>(*admin, FakeKubelet::Options{.node = kLarge, .workers = 8});
   std::vector<std::shared_ptr<const Pod>> pods(static_cast<std::size_t>(count));
   each(count, [&](int i) {
     pods[static_cast<std::size_t>(i)] =
-        createPod(podBody(fmt::format("p{}", i), "100m", "200m", R"("nodeName":"node-1",)"));
+        createPod(podBody(fmt::format("p{}", i), "100m", "200m", R"("nodeName":"large",)"));
   });
   kube::Informer<Pod> running(*admin, {.name_space = ns});
   std::atomic<int> started = 0;
