@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "mbcas/controller/cluster.h"
 
 namespace mbcas::controller {
-namespace {
 
 std::string describe(const kube::AccessQuestion& question) {
   std::string resource = question.resource;
@@ -21,7 +18,7 @@ std::string describe(const kube::AccessQuestion& question) {
 
 // What config/rbac/role.yaml grants; without dry run all of it, but for VPAs, which need not be
 // there.
-std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry_run) {
+std::vector<kube::AccessQuestion> neededAccess(const std::string& name_space, bool dry_run) {
   std::vector<kube::AccessQuestion> questions;
   const auto reads = [&](const std::string& group, const std::string& resource) {
     for (const char* verb : {"list", "watch"}) questions.push_back({verb, group, resource, "", ""});
@@ -52,8 +49,6 @@ std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry
   return questions;
 }
 
-}  // namespace
-
 Result<void> checkCluster(kube::Client& client, const std::string& name_space, bool dry_run) {
   if (const auto version = client.version(); !version) {
     return failure(fmt::format("the API server does not answer: {}", version.error().describe()));
@@ -70,7 +65,7 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
         "chart");
   }
   std::string missing;
-  for (const kube::AccessQuestion& question : needed(name_space, dry_run)) {
+  for (const kube::AccessQuestion& question : neededAccess(name_space, dry_run)) {
     const auto answer = client.mayI(question);
     if (!answer)
       return failure(fmt::format("asking for permissions: {}", answer.error().describe()));

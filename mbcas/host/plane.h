@@ -43,8 +43,13 @@ struct PodView {
   Millicores blocked;  // throttled time per wall time
   demand::Need need{};
   std::optional<Millicores> limit;         // in force before this tick's change; nothing: unlimited
-  std::optional<Millicores> contention{};  // waiting that no quota explains, of wall time
+  std::optional<double> pressure{};    // share of time in which some thread waited for a CPU
+  std::optional<double> contention{};  // the part of it that no quota of its own explains
   Millicores declared;
+  Millicores request;
+  double weight = 1;
+  int priority = 0;
+  std::string bounded_by{};  // "floor: ...; ceiling: ...": what sets its bounds
   std::string left_alone{};  // why it is not managed; empty: it is
   std::string failure{};     // why its limit could not be written
   control::PodDecision decision{};

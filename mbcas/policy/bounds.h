@@ -47,6 +47,7 @@ struct PodPolicy {
   bool managed = false;
   bool let_go = false;  // left alone, and what was changed is to be restored
   std::string reason;   // why it is left alone, or what sets its bounds
+  std::string remedy;   // left alone: what its owner could do about it; empty: nothing
   // The rest is of managed pods. Sums are over the managed containers.
   std::vector<ManagedContainer> containers;
   Millicores floor;
