@@ -2,11 +2,17 @@
 // written; the most urgent first; at most so many in a second, so that a write storm is impossible;
 // one write of a pod at a time; failures back off, 1 s doubling to 5 min with jitter.
 //
+//   outbox.put(wish, now);
+//   while (std::optional<Wish> wish = outbox.take(now)) send(*wish);   // and when it has ended:
+//   outbox.done(uid, result, now);
+//   come back at outbox.next(now)
+//
 // Pure: time is an argument. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,9 +47,12 @@ class Outbox {
   // `retry_after`: what the server asked for.
   void done(std::string_view uid, WriteResult result, MonotonicTime now,
             std::optional<Nanos> retry_after = std::nullopt);
+  // The server answers again (a watch is back, the lease was renewed): what failed is due now,
+  // except where the server asked for time.
+  void answers(MonotonicTime now);
   // When take() may give something again; nothing: not before another put() or done().
   std::optional<MonotonicTime> next(MonotonicTime now) const;
-  std::size_t waiting() const;
+  std::size_t waiting() const;  // wishes that are not under way
   // What was last written for it and not refused; so that the same is not written twice.
   const podallocation::Spec* written(std::string_view uid) const;
 

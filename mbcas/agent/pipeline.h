@@ -4,7 +4,9 @@
 //
 //   Pipeline pipeline(std::make_unique<kernel::PodTree>(mounts), clock, {.node_name = "n1"});
 //   pipeline.update(world);                        // whenever the cluster's word changed
-//   every second: for (const Wish& wish : pipeline.tick().wishes) outbox.put(wish, now);
+//   again and again, `next` after the last: const Outcome& outcome = pipeline.tick();
+//     for (const std::string& uid : outcome.ended) outbox.forget(uid);
+//     for (const Wish& wish : outcome.wishes) outbox.put(wish, now);
 //
 // One thread. No data, no decision: a pod of which the kernel or the cluster says nothing good gets
 // no wish.
@@ -33,16 +35,19 @@ struct Wish {
 };
 
 struct Outcome {
+  bool sampled = false;              // false: it was only looked whether to; the rest is empty
   std::vector<Wish> wishes{};        // decided anew at this tick
-  std::vector<std::string> ended{};  // UIDs that are to be forgotten
-  // When to sample next: sooner than the interval while a pod is close to its limit.
-  Nanos next{};
+  std::vector<std::string> ended{};  // UIDs that are to be forgotten, with what waits for them
+  std::vector<std::string> notes{};  // what a person should be told, once
+  Nanos next{};                      // until tick() is to be called again, from when it was called
 };
 
 struct PipelineOptions {
   std::string node_name{};
   unsigned cpus = 1;  // of the machine
-  bool adaptive = true;  // sample faster while a pod is close to its limit
+  // Look at the machine's CPU use between two samples, and sample at once if it rose so that a pod
+  // may have run into its limit.
+  bool adaptive = true;
 };
 
 class Pipeline {
@@ -52,10 +57,10 @@ class Pipeline {
 
   // The world as it is now, whole. Settings in it take effect at once; what was learned stays.
   void update(World world);
-  // Samples, estimates, decides. Valid until the next call.
+  // Samples, estimates, decides; or looks whether it should already. Valid until the next call.
   const Outcome& tick();
 
-  // Of the last tick; put together when it is asked for.
+  // Of the last sample; put together when it is asked for.
   const View& view();
   const sense::SenseCounters& counters() const;
 

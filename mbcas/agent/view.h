@@ -11,6 +11,7 @@
 #include "mbcas/control/law.h"
 #include "mbcas/demand/need.h"
 #include "mbcas/podallocation/pod_allocation.h"
+#include "mbcas/sense/signals.h"
 
 namespace mbcas::agent {
 
@@ -51,7 +52,8 @@ struct View {
   Millicores unmanaged_use;
   control::NodeDecision node{};  // its `pods` are in PodView::decision
   std::vector<PodView> pods{};   // every pod of the node, managed or not, by namespace and name
-  std::vector<std::string> notes{};  // what a person should be told once
+  std::vector<std::string> notes{};  // the last ones of Outcome::notes, newest last
+  sense::SenseCounters sense{};
 };
 
 // One pod's decision as one JSON object, without a line end: the decision log, which `mbcas explain`

@@ -31,33 +31,29 @@ std::optional<Apart> leftAlone(const kube::Container& container) {
   return std::nullopt;
 }
 
-std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
-                               const Settings& settings) {
+namespace {
+
+// Either place says no.
+bool saysNo(const kube::ObjectMeta& meta) {
+  return kube::find(meta.annotations, kManaged) == "false" ||
+         kube::find(meta.labels, kManaged) == "false";
+}
+
+}  // namespace
+
+std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
   if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
   if (pod.terminal()) return Apart{"it has finished", false};
   const std::string_view name_space = pod.meta.namespace_;
   const std::vector<std::string>& excluded = settings.excluded_namespaces;
   if (std::find(excluded.begin(), excluded.end(), name_space) != excluded.end()) {
-    return Apart{.why = fmt::format("namespace {} is excluded", name_space),
-                 .remedy = fmt::format("take {} out of exclude-namespaces in the settings",
-                                       name_space)};
+    return Apart{
+        .why = fmt::format("namespace {} is excluded", name_space),
+        .remedy = fmt::format("take {} out of exclude-namespaces in the settings", name_space)};
   }
-  if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
-  if (objects.name_space->phase == "Terminating") {
-    return Apart{"its namespace is being deleted", false};
-  }
-  // Either place says no.
-  const auto says_no = [](const kube::ObjectMeta& meta) {
-    return kube::find(meta.annotations, kManaged) == "false" ||
-           kube::find(meta.labels, kManaged) == "false";
-  };
-  if (says_no(pod.meta)) {
+  if (saysNo(pod.meta)) {
     return Apart{.why = fmt::format("opted out: {}=false on the pod", kManaged),
                  .remedy = fmt::format("remove {} from the pod", kManaged)};
-  }
-  if (says_no(objects.name_space->meta)) {
-    return Apart{.why = fmt::format("opted out: {}=false on the namespace", kManaged),
-                 .remedy = fmt::format("remove {} from namespace {}", kManaged, name_space)};
   }
   if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
   if (pod.windows) return Apart{"Windows pods cannot be resized", false};
@@ -79,6 +75,21 @@ std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
     return Apart{"its node does not support in-place resize", false,
                  "update its node: kubelet 1.33 or later, and a runtime that reports resources "
                  "(containerd 1.6.9 or later)"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
+                               const Settings& settings) {
+  if (std::optional<Apart> apart = leftAlone(pod, settings)) return apart;
+  if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
+  if (objects.name_space->phase == "Terminating") {
+    return Apart{"its namespace is being deleted", false};
+  }
+  if (saysNo(objects.name_space->meta)) {
+    return Apart{
+        .why = fmt::format("opted out: {}=false on the namespace", kManaged),
+        .remedy = fmt::format("remove {} from namespace {}", kManaged, pod.meta.namespace_.view())};
   }
   for (const auto& vpa : objects.vpas) {
     if (!targets(vpa->target, pod)) continue;
