@@ -38,9 +38,9 @@ std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
   const std::string_view name_space = pod.meta.namespace_;
   const std::vector<std::string>& excluded = settings.excluded_namespaces;
   if (std::find(excluded.begin(), excluded.end(), name_space) != excluded.end()) {
-    return Apart{.why = fmt::format("namespace {} is excluded", name_space),
-                 .remedy = fmt::format("take {} out of exclude-namespaces in the settings",
-                                       name_space)};
+    return Apart{
+        .why = fmt::format("namespace {} is excluded", name_space),
+        .remedy = fmt::format("take {} out of exclude-namespaces in the settings", name_space)};
   }
   if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
   if (objects.name_space->phase == "Terminating") {
