@@ -91,11 +91,11 @@ TEST_F(ClusterCommands, WhatMayNotBeRead) {
 }
 
 TEST_F(ClusterCommands, MbcasIsNotInstalled) {
-  for (const char* path :
-       {"/apis/allocation.mbcas.io/v1alpha1",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podallocations.allocation.mbcas.io",
-        "/apis/allocation.mbcas.io/v1alpha1/podallocations",
-        "/apis/allocation.mbcas.io/v1alpha1/namespaces/shop/podallocations"}) {
+  for (const char* path : {"/apis/allocation.mbcas.io/v1alpha1",
+                           "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                           "podallocations.allocation.mbcas.io",
+                           "/apis/allocation.mbcas.io/v1alpha1/podallocations",
+                           "/apis/allocation.mbcas.io/v1alpha1/namespaces/shop/podallocations"}) {
     server.fail(path, 404, "NotFound", "the server could not find the requested resource");
   }
   expect("cluster-bare-doctor.txt", {"doctor", "-n", "shop"}, 1);
@@ -105,21 +105,21 @@ TEST_F(ClusterCommands, MbcasIsNotInstalled) {
 }
 
 TEST_F(ClusterCommands, WrongArguments) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"explain"},
-           {"explain", "a/b/c"},
-           {"explain", "/x"},
-           {"explain", "x", "-o", "yaml"},
-           {"top", "--sort", "colour"},
-           {"top", "--interval", "soon"},
-           {"top", "x"},
-           {"pods"},
-           {"pods", "steal"},
-           {"pods", "list", "-o", "xml"},
-           {"doctor", "--fix"},
-           {"completion"},
-           {"completion", "tcsh"},
-           {"nonsense"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"explain"},
+                                             {"explain", "a/b/c"},
+                                             {"explain", "/x"},
+                                             {"explain", "x", "-o", "yaml"},
+                                             {"top", "--sort", "colour"},
+                                             {"top", "--interval", "soon"},
+                                             {"top", "x"},
+                                             {"pods"},
+                                             {"pods", "steal"},
+                                             {"pods", "list", "-o", "xml"},
+                                             {"doctor", "--fix"},
+                                             {"completion"},
+                                             {"completion", "tcsh"},
+                                             {"nonsense"}}) {
     std::vector<std::string> all = words;
     all.insert(all.begin(), MBCAS_BINARY);
     const Outcome outcome = runCommand(all);
@@ -137,8 +137,8 @@ void expectOneLine(const Outcome& outcome) {
 }
 
 const std::vector<std::vector<std::string>> kCommands = {
-    {"doctor"},         {"pods", "list"},  {"pods", "usage"},
-    {"explain", "x"},   {"top"},           {"pause"},
+    {"doctor"},           {"pods", "list"}, {"pods", "usage"},
+    {"explain", "x"},     {"top"},          {"pause"},
     {"restore", "--all"}, {"restore", "x"}, {"resize", "x", "--cpu", "1"}};
 
 TEST_F(ClusterCommands, AServerThatHangs) {
@@ -172,11 +172,26 @@ TEST(NoCluster, NobodyListens) {
 TEST(Help, OfEveryCommand) {
   const Outcome all = runCommand({MBCAS_BINARY, "help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"demo"}, {"top"}, {"explain"}, {"doctor"}, {"pods"}, {"pods", "list"},
-           {"pods", "usage"}, {"resize"}, {"restore"}, {"pause"}, {"resume"}, {"run"},
-           {"inspect"}, {"inspect", "cgroups"}, {"solve"}, {"simulate"}, {"completion"},
-           {"help"}, {"version"}}) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"demo"},
+                                             {"top"},
+                                             {"explain"},
+                                             {"doctor"},
+                                             {"pods"},
+                                             {"pods", "list"},
+                                             {"pods", "usage"},
+                                             {"resize"},
+                                             {"restore"},
+                                             {"pause"},
+                                             {"resume"},
+                                             {"run"},
+                                             {"inspect"},
+                                             {"inspect", "cgroups"},
+                                             {"solve"},
+                                             {"simulate"},
+                                             {"completion"},
+                                             {"help"},
+                                             {"version"}}) {
     std::vector<std::string> words = {MBCAS_BINARY};
     words.insert(words.end(), command.begin(), command.end());
     words.emplace_back("--help");
@@ -209,7 +224,8 @@ TEST(Plugin, IsCalledByItsName) {
   const std::string plugin = folder.substr(0, folder.rfind('/')) + "/kubectl-mbcas";
   const Outcome outcome = runCommand({plugin, "top", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_NE(outcome.out.find("Usage: kubectl mbcas top [OPTIONS]"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("Usage: kubectl mbcas top [OPTIONS]"), std::string::npos)
+      << outcome.out;
   EXPECT_NE(outcome.out.find("\n  kubectl mbcas top -A"), std::string::npos) << outcome.out;
   EXPECT_EQ(runCommand({plugin, "version"}).exit_code, 0);
 }

@@ -19,8 +19,8 @@ CLI::Option* addSeconds(CLI::App& command, const std::string& name, double& seco
                         const std::string& description) {
   return command.add_option(name, seconds, description)
       ->type_name("SECONDS")
-      ->transform(CLI::AsNumberWithUnit(
-                      std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}})
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{
+                                            {"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}})
                       .description(""))
       ->check(CLI::Range(0.001, 86400.0).description(""))
       ->capture_default_str();

@@ -121,8 +121,8 @@ class Completer {
       const std::string& word = words_[i];
       if (word.starts_with('-') && word.size() > 1) {
         const CLI::Option* const option = findOption(*at_, word.substr(0, word.find('=')));
-        const bool takes_next = option != nullptr && !isFlag(*option) &&
-                                word.find('=') == std::string::npos;
+        const bool takes_next =
+            option != nullptr && !isFlag(*option) && word.find('=') == std::string::npos;
         if (takes_next && i + 2 == words_.size()) {
           addValues(*option, "");
           return std::move(completion_);
@@ -199,18 +199,18 @@ class Completer {
     const std::vector<std::string> fixed = valuesOf(option);
     for (const std::string& value : fixed) add(prefix + value);
     if (!fixed.empty()) return;
-    const std::string what = option.get_positional() ? option.get_single_name()
+    const std::string what = option.get_positional()       ? option.get_single_name()
                              : option.get_lnames().empty() ? ""
                                                            : option.get_lnames().front();
-    for (const auto& [name, kind] : {std::pair("POD", "pod"), std::pair("namespace", "namespace"),
-                                     std::pair("system-namespace", "namespace"),
-                                     std::pair("node", "node")}) {
+    for (const auto& [name, kind] :
+         {std::pair("POD", "pod"), std::pair("namespace", "namespace"),
+          std::pair("system-namespace", "namespace"), std::pair("node", "node")}) {
       if (what != name) continue;
       for (const std::string& value : lookup_(kind, words_)) add(prefix + value);
       return;
     }
-    for (const char* name : {"FILE", "kubeconfig", "state", "socket", "cgroup-root", "report",
-                             "series"}) {
+    for (const char* name :
+         {"FILE", "kubeconfig", "state", "socket", "cgroup-root", "report", "series"}) {
       completion_.files |= what == name;
     }
   }
@@ -223,7 +223,8 @@ class Completer {
 };
 
 // The value of a flag among the words; the last one counts.
-std::string flagValue(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+std::string flagValue(const std::vector<std::string>& words,
+                      const std::vector<std::string>& names) {
   std::string value;
   for (std::size_t i = 0; i < words.size(); ++i) {
     for (const std::string& name : names) {
@@ -237,8 +238,8 @@ std::string flagValue(const std::vector<std::string>& words, const std::vector<s
 }  // namespace
 
 const CLI::App* findCommand(const CLI::App& app, const std::string& name) {
-  const auto found = app.get_subcommands(
-      [&](const CLI::App* command) { return command->get_name() == name; });
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
   return found.empty() ? nullptr : found.front();
 }
 

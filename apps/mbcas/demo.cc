@@ -487,7 +487,8 @@ int demo(const DemoFlags& flags) {
       where = fmt::format("On the kernel of this machine ({}, {} CPUs).", kernel::describe(*mounts),
                           cpus);
       if (busy >= kMuchOtherWork * cpus) {
-        where += fmt::format(" Other work keeps {:.1f} of them busy: the figures say little.", busy);
+        where +=
+            fmt::format(" Other work keeps {:.1f} of them busy: the figures say little.", busy);
       }
       if (!flags.json) fmt::print("{}\n", where);
       whole = play(**world, phases, flags, where, true);
@@ -546,7 +547,8 @@ void addDemo(CLI::App& app, int& exit_code) {
   command->add_flag("--json", flags->json, "Only the result, as JSON");
   CLI::Option* model = command->add_flag("--model", flags->model,
                                          "On the model kernel, also where the real one could");
-  command->add_option("--cpus", flags->cpus, "With --model: how many it has (default: this machine's)")
+  command
+      ->add_option("--cpus", flags->cpus, "With --model: how many it has (default: this machine's)")
       ->check(CLI::Range(1, 1024))
       ->needs(model);
   command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted")

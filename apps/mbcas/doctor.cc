@@ -48,15 +48,16 @@ int doctorCommand(const Flags& flags) {
       return fail(connection.error().message() + "; for this machine: mbcas doctor --host");
     }
     const Selection selection{.name_space = flags.all_namespaces ? "" : flags.cluster.name_space};
-    const Result<ClusterFacts> facts = examineCluster((*connection)->client(), selection,
-                                                      flags.cluster.system_namespace);
+    const Result<ClusterFacts> facts =
+        examineCluster((*connection)->client(), selection, flags.cluster.system_namespace);
     if (!facts) return fail(facts.error().message());
     findings = diagnose(*facts);
   }
   if (flags.output == "json") {
     fmt::print("{}\n", findingsJson(findings));
   } else {
-    fmt::print("{}", findingsText(findings, wantsColours(), isTerminal() ? terminalSize().width : 0));
+    fmt::print("{}",
+               findingsText(findings, wantsColours(), isTerminal() ? terminalSize().width : 0));
   }
   return healthy(findings) ? kDone : kFailed;
 }

@@ -52,8 +52,8 @@ int show(const Evidence& evidence, const Flags& flags) {
     return kDone;
   }
   for (const std::string& note : evidence.notes) fmt::print(stderr, "mbcas explain: {}\n", note);
-  fmt::print("{}", explanationText(explanation, wantsColours(),
-                                   isTerminal() ? terminalSize().width : 0));
+  fmt::print("{}",
+             explanationText(explanation, wantsColours(), isTerminal() ? terminalSize().width : 0));
   if (!evidence.trouble.empty()) fmt::print("\n{}\n", evidence.trouble);
   return kDone;
 }
@@ -78,8 +78,8 @@ void askAgent(kube::Client& client, const std::string& system_namespace, Evidenc
   AgentStates states(client, system_namespace);
   states.askAll(agents, kPatience);
   const AgentStates::Latest latest = states.latest();
-  auto decisions = readDecisions(client, system_namespace, agent, evidence.name_space,
-                                 evidence.pod, kBefore + 1);
+  auto decisions = readDecisions(client, system_namespace, agent, evidence.name_space, evidence.pod,
+                                 kBefore + 1);
   if (const auto found = latest.nodes.find(evidence.node); found != latest.nodes.end()) {
     const NodeRecord& node = *found->second;
     if (const PodRecord* const record = node.find(evidence.name_space, evidence.pod)) {
@@ -95,10 +95,11 @@ void askAgent(kube::Client& client, const std::string& system_namespace, Evidenc
   if (decisions) evidence.before = *std::move(decisions);
   if (evidence.decision) return;
   evidence.trouble = fmt::format(
-      "The counters are not known: agent {} has no decision about it in its log{}. Its present state "
+      "The counters are not known: agent {} has no decision about it in its log{}. Its present "
+      "state "
       "can be asked for when it is started with --metrics-bind-address :{}.",
       agent,
-      !decisions              ? fmt::format(" that can be read ({})", decisions.error().describe())
+      !decisions               ? fmt::format(" that can be read ({})", decisions.error().describe())
       : latest.trouble.empty() ? ""
                                : fmt::format(", and did not answer ({})", latest.trouble),
       kAgentPort);
@@ -109,8 +110,8 @@ int explainOfCluster(const Flags& flags) {
   if (!connection) return fail(connection.error().message() + "; for this machine: --host");
   kube::Client& client = (*connection)->client();
   const Target target = targetOf(flags.pod, (*connection)->defaultNamespace());
-  const auto snapshot = takeSnapshot(
-      client, {.name_space = target.name_space, .pod = target.pod}, flags.cluster.system_namespace);
+  const auto snapshot = takeSnapshot(client, {.name_space = target.name_space, .pod = target.pod},
+                                     flags.cluster.system_namespace);
   if (!snapshot) return fail(snapshot.error().describe());
   if (snapshot->pods.empty()) {
     return fail(fmt::format("no pod {} in namespace {}", target.pod, target.name_space));
@@ -140,8 +141,8 @@ int explainOfHost(const Flags& flags) {
   const kube::SplitKey key = kube::splitKey(flags.pod);
   const PodRecord* const record = state->find(key.name_space, key.name);
   if (record == nullptr) {
-    return fail(fmt::format("no pod {} among the {} of {}", flags.pod, state->pods.size(),
-                            state->node));
+    return fail(
+        fmt::format("no pod {} among the {} of {}", flags.pod, state->pods.size(), state->node));
   }
   return show({.name_space = record->name_space,
                .pod = record->pod,
@@ -156,8 +157,8 @@ int explainOfHost(const Flags& flags) {
 
 void addExplain(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("explain", "Tell how a pod came to its limit, and what would give it more");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Tell how a pod came to its limit, and what would give it more");
   command->footer(kFooter);
   command->add_option("POD", flags->pod, "NAMESPACE/POD, or POD")->required();
   command->add_flag("--host", flags->host, "A pod of `mbcas run` on this machine");

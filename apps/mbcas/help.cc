@@ -21,7 +21,8 @@ struct Topic {
 };
 
 constexpr Topic kTopics[] = {
-    {"quickstart", "From nothing to a cluster whose limits follow the load", R"(See it work, without a cluster:
+    {"quickstart", "From nothing to a cluster whose limits follow the load",
+     R"(See it work, without a cluster:
 
   mbcas demo                         # four workloads; static limits, then the market
 
@@ -43,7 +44,8 @@ On a cluster, carefully:
 
 The way back: mbcas help restoring.
 )"},
-    {"columns", "What the columns of top, pods and inspect mean", R"(NEED       limit at which the pod would have all that it can use now (from its agent), or what it
+    {"columns", "What the columns of top, pods and inspect mean",
+     R"(NEED       limit at which the pod would have all that it can use now (from its agent), or what it
            wanted at its last decision
 LIMIT      in force: by the kernel where an agent answers, else as the kubelet reports it. 500m+
            in `mbcas pods`: other containers have none
@@ -62,7 +64,8 @@ DESIRED    limit that its agent decided on
 WHY        the reason for it, or why the pod is left alone
 -          not known: the agent does not answer, or there is no such thing
 )"},
-    {"modes", "How far MBCAS may go, for a cluster or a namespace", R"(off          every pod has what it declared
+    {"modes", "How far MBCAS may go, for a cluster or a namespace",
+     R"(off          every pod has what it declared
 recommend    the same, and status says what would be set
 raise-only   limits are raised, never set below what was declared
 full         the default: also lower, while CPU is scarce or a quota is short
@@ -77,7 +80,8 @@ A pod, or a namespace, opts out for good by label or annotation:
 
 `mbcas pause` is off everywhere at once, whatever labels say, and `mbcas resume` ends it.
 )"},
-    {"restoring", "How to get back what pods declared", R"(One pod:            mbcas restore shop/web-1
+    {"restoring", "How to get back what pods declared",
+     R"(One pod:            mbcas restore shop/web-1
 Everything, now:    mbcas pause        (mbcas resume goes on)
 For good:           mbcas restore --all, then uninstall
 A machine:          `mbcas run` puts every limit back when it ends; after a crash

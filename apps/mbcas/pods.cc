@@ -123,7 +123,8 @@ int showUsage(Connection& connection, const Selection& selection, const Flags& f
   askKubelets(connection.client(), rows, notes);
   sortByUsage(rows);
   print(rows, notes, flags, selection.name_space.empty());
-  const bool any = std::ranges::any_of(rows, [](const PodRow& row) { return row.usage.has_value(); });
+  const bool any =
+      std::ranges::any_of(rows, [](const PodRow& row) { return row.usage.has_value(); });
   return !notes.empty() && !any ? kFailed : kDone;
 }
 
@@ -141,8 +142,7 @@ int podsOfHost(const Flags& flags) {
   if (!mounts) return fail(mounts.error().message());
   const SystemClock clock;
   const Nanos interval = nanos(flags.interval);
-  sense::Sampler sampler(std::make_unique<kernel::PodTree>(*mounts), clock,
-                         {.interval = interval});
+  sense::Sampler sampler(std::make_unique<kernel::PodTree>(*mounts), clock, {.interval = interval});
   auto signals = sampler.tick();
   if (flags.usage) {
     std::this_thread::sleep_for(interval);

@@ -219,8 +219,7 @@ int run(const RunFlags& flags) {
       const SystemClock clock;
       host::Plane plane(*mounts, *config, *settings, clock, *ledger);
       std::optional<LocalSocket> socket = listen(flags);
-      Loop(plane, flags, *mounts, settings->sample_interval, socket)
-          .run(*workloads, only_commands);
+      Loop(plane, flags, *mounts, settings->sample_interval, socket).run(*workloads, only_commands);
     } else {
       exit_code = fail(workloads.error());
     }

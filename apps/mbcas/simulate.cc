@@ -79,14 +79,23 @@ constexpr auto kLeft = view::Table::Align::kLeft;
 
 // One scenario under one policy, pod by pod.
 std::string podTable(const Report& report) {
-  view::Table table({{"POD", kLeft}, {"OFFERED"}, {"USED"}, {"THROTTLED"}, {"P50 ms"}, {"P99 ms"},
-                     {"LIMIT"}, {"LOWEST"}, {"HIGHEST"}, {"CHANGES"}, {"RELIEF"}});
+  view::Table table({{"POD", kLeft},
+                     {"OFFERED"},
+                     {"USED"},
+                     {"THROTTLED"},
+                     {"P50 ms"},
+                     {"P99 ms"},
+                     {"LIMIT"},
+                     {"LOWEST"},
+                     {"HIGHEST"},
+                     {"CHANGES"},
+                     {"RELIEF"}});
   for (const PodReport& pod : report.pods) {
     table.row({pod.name, fmt::format("{:.0f}m", pod.offered * 1000),
-                    fmt::format("{:.0f}m", pod.used * 1000), rate(pod.throttled) + " ms/s",
-                    milliseconds(pod.p50), milliseconds(pod.p99), limit(pod.last_limit),
-                    limit(pod.lowest_limit), limit(pod.highest_limit),
-                    fmt::format("{:.1f}", pod.changes), fmt::format("{:.0f} s", pod.relief)});
+               fmt::format("{:.0f}m", pod.used * 1000), rate(pod.throttled) + " ms/s",
+               milliseconds(pod.p50), milliseconds(pod.p99), limit(pod.last_limit),
+               limit(pod.lowest_limit), limit(pod.highest_limit),
+               fmt::format("{:.1f}", pod.changes), fmt::format("{:.0f} s", pod.relief)});
   }
   return fmt::format(
              "{}   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
@@ -97,20 +106,28 @@ std::string podTable(const Report& report) {
 }
 
 view::Table comparison(const std::vector<Report>& reports) {
-  view::Table table({{"SCENARIO", kLeft}, {"POLICY", kLeft}, {"FREE ms/s"}, {"CONSTRAINED ms/s"},
-                     {"P50 ms"}, {"P99 ms"}, {"CPU"}, {"USED %"}, {"CHANGES"}, {"MOST"},
-                     {"RELIEF s"}, {"FAIR"}});
+  view::Table table({{"SCENARIO", kLeft},
+                     {"POLICY", kLeft},
+                     {"FREE ms/s"},
+                     {"CONSTRAINED ms/s"},
+                     {"P50 ms"},
+                     {"P99 ms"},
+                     {"CPU"},
+                     {"USED %"},
+                     {"CHANGES"},
+                     {"MOST"},
+                     {"RELIEF s"},
+                     {"FAIR"}});
   const Report* unlimited = nullptr;
   for (const Report& report : reports) {
     if (report.policy == "unlimited") unlimited = &report;
     const bool beside = unlimited != nullptr && unlimited->scenario == report.scenario;
     table.row({report.scenario, report.policy, rate(report.throttled_free),
-                    rate(report.throttled_constrained), milliseconds(report.p50),
-                    milliseconds(report.p99), fmt::format("{:.2f}", report.used),
-                    beside ? fmt::format("{:.1f}", sim::usedBeside(report, *unlimited) * 100) : "-",
-                    fmt::format("{:.2f}", report.changes),
-                    fmt::format("{:.1f}", report.most_changes),
-                    fmt::format("{:.0f}", report.relief), fmt::format("{:.3f}", report.fairness)});
+               rate(report.throttled_constrained), milliseconds(report.p50),
+               milliseconds(report.p99), fmt::format("{:.2f}", report.used),
+               beside ? fmt::format("{:.1f}", sim::usedBeside(report, *unlimited) * 100) : "-",
+               fmt::format("{:.2f}", report.changes), fmt::format("{:.1f}", report.most_changes),
+               fmt::format("{:.0f}", report.relief), fmt::format("{:.3f}", report.fairness)});
   }
   return table;
 }
@@ -192,9 +209,7 @@ int simulateAll(const Flags& flags) {
     complain("cannot write " + flags.series);
     return kFailed;
   }
-  const std::string format = !flags.format.empty()          ? flags.format
-                             : isTerminal() ? "table"
-                                                            : "json";
+  const std::string format = !flags.format.empty() ? flags.format : isTerminal() ? "table" : "json";
   if (format == "json") {
     fmt::print("{}", sim::toJson(reports));
   } else if (format == "csv") {

@@ -170,8 +170,8 @@ int solve(const Options& options) {
     complain(fmt::format("cannot open {}", options.file));
     return kFailed;
   }
-  const bool as_table = options.format == "table" ||
-                        (options.format.empty() && !options.lines && isTerminal());
+  const bool as_table =
+      options.format == "table" || (options.format.empty() && !options.lines && isTerminal());
   const int exit_code = options.lines ? solveLines(input) : solveOne(input, as_table);
   if (input.failed()) {
     complain(fmt::format("cannot read {}", options.file));

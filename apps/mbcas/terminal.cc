@@ -88,9 +88,8 @@ Patience::Wake Patience::next(Nanos at_most, int fd) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Steady::now());
     if (left.count() <= 0) return Wake::kTime;
     // poll() passes over descriptors below 0.
-    pollfd sources[] = {{signals_, POLLIN, 0},
-                        {watch_keys_ ? STDIN_FILENO : -1, POLLIN, 0},
-                        {fd, POLLIN, 0}};
+    pollfd sources[] = {
+        {signals_, POLLIN, 0}, {watch_keys_ ? STDIN_FILENO : -1, POLLIN, 0}, {fd, POLLIN, 0}};
     if (::poll(sources, 3, static_cast<int>(left.count())) <= 0) continue;
     if ((sources[0].revents & POLLIN) != 0) {
       signalfd_siginfo signal{};

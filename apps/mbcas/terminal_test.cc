@@ -129,8 +129,9 @@ TEST(TopInATerminal, OnceMeansOnce) {
 }
 
 TEST(DemoInATerminal, PlaysToItsEnd) {
-  Terminal terminal({MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "12", "--report", ""},
-                    {.columns = 80, .rows = 24}, kNoColours);
+  Terminal terminal(
+      {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "12", "--report", ""},
+      {.columns = 80, .rows = 24}, kNoColours);
   ASSERT_TRUE(terminal.untilShows("3 of 12 s")) << terminal.screen().text();
   expectGolden("test/golden/cli/terminal-demo-static.txt", terminal.seen());
   ASSERT_TRUE(terminal.untilShows("12 of 12 s")) << terminal.screen().text();
@@ -141,8 +142,9 @@ TEST(DemoInATerminal, PlaysToItsEnd) {
 }
 
 TEST(DemoInATerminal, CanBeLeftAndGrows) {
-  Terminal terminal({MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "600", "--report", ""},
-                    {.columns = 80, .rows = 24}, kColours);
+  Terminal terminal(
+      {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "600", "--report", ""},
+      {.columns = 80, .rows = 24}, kColours);
   ASSERT_TRUE(terminal.untilShows("2 of 600 s")) << terminal.screen().text();
   EXPECT_TRUE(terminal.screen().coloured());
   terminal.resize({.columns = 150, .rows = 40});

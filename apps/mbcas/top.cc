@@ -118,9 +118,8 @@ class ClusterSource final : public Source {
     if (const auto answer = connection_.client().perform(std::move(first)); !answer) {
       return failure(answer.error().toError());
     }
-    const bool installed = connection_.client()
-                               .require("allocation.mbcas.io/v1alpha1", "podallocations")
-                               .has_value();
+    const bool installed =
+        connection_.client().require("allocation.mbcas.io/v1alpha1", "podallocations").has_value();
     pods_.start();
     if (installed) {
       allocations_.start();
@@ -173,8 +172,8 @@ class ClusterSource final : public Source {
 
   TopView view() const {
     const AgentStates::Latest states = states_.latest();
-    TopView view = topOf(pods_.list(), allocations_.list(), states.nodes,
-                         connection_.clock().wall());
+    TopView view =
+        topOf(pods_.list(), allocations_.list(), states.nodes, connection_.clock().wall());
     if (!missing_.empty()) {
       view.notes.push_back(missing_);
     } else if (wanted().empty()) {
@@ -254,9 +253,9 @@ int topCommand(const Flags& flags) {
   }
   const auto connection = Connection::open(flags.cluster);
   if (!connection) return fail(connection.error().message() + "; for this machine: --host");
-  ClusterSource source(
-      **connection, selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace()),
-      flags.cluster);
+  ClusterSource source(**connection,
+                       selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace()),
+                       flags.cluster);
   if (const Result<void> started = source.start(); !started) {
     return fail(started.error().message());
   }
@@ -269,7 +268,8 @@ void addTop(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("top", "Watch pods: need, limit, throttling, price");
   command->footer(kFooter);
-  command->add_flag("--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine");
+  command->add_flag("--host", flags->host,
+                    "The pods of `mbcas run`, or of an agent, on this machine");
   addSocketFlag(*command, flags->socket);
   command->add_option("--sort", flags->sort, "Column to sort by")
       ->check(CLI::IsMember(topKeyNames()))

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::size_t kMostAtOnce = 64;  // agents that are being asked
-constexpr const char* kLines = "5000";  // of the log that are read
+constexpr const char* kLines = "5000";   // of the log that are read
 
 }  // namespace
 

@@ -29,14 +29,27 @@ NodePtr node(const std::string& name, const std::string& kubelet) {
 
 Definition definition() {
   Definition all{.established = true, .served = {"v1alpha1"}};
-  for (const char* field :
-       {"spec.namespace", "spec.podName", "spec.nodeName", "spec.desiredCPULimit",
-        "spec.containers", "spec.wantedCPULimit", "spec.reason", "status.phase",
-        "status.observedGeneration", "status.observedDesired", "status.appliedCPULimit",
-        "status.reason", "status.lastAppliedTime", "status.lastAttemptTime",
-        "status.bounds.managed", "status.bounds.floor", "status.bounds.ceiling",
-        "status.bounds.start", "status.bounds.weight", "status.bounds.reason",
-        "status.conditions"}) {
+  for (const char* field : {"spec.namespace",
+                            "spec.podName",
+                            "spec.nodeName",
+                            "spec.desiredCPULimit",
+                            "spec.containers",
+                            "spec.wantedCPULimit",
+                            "spec.reason",
+                            "status.phase",
+                            "status.observedGeneration",
+                            "status.observedDesired",
+                            "status.appliedCPULimit",
+                            "status.reason",
+                            "status.lastAppliedTime",
+                            "status.lastAttemptTime",
+                            "status.bounds.managed",
+                            "status.bounds.floor",
+                            "status.bounds.ceiling",
+                            "status.bounds.start",
+                            "status.bounds.weight",
+                            "status.bounds.reason",
+                            "status.conditions"}) {
     all.fields.emplace_back(field);
   }
   return all;
@@ -129,15 +142,15 @@ TEST(ClusterCheckup, ReadsADefinition) {
   ASSERT_TRUE(definition) << definition.error().message();
   EXPECT_TRUE(definition->established);
   EXPECT_EQ(definition->served, std::vector<std::string>{"v1alpha1"});
-  EXPECT_EQ(definition->fields,
-            (std::vector<std::string>{"spec", "spec.reason", "status", "status.bounds",
-                                      "status.bounds.floor"}));
+  EXPECT_EQ(definition->fields, (std::vector<std::string>{"spec", "spec.reason", "status",
+                                                          "status.bounds", "status.bounds.floor"}));
   EXPECT_FALSE(parseDefinition("{"));
 }
 
 TEST(Findings, AreWrapped) {
   const Findings findings = {{Finding::Level::kProblem, "agents",
-                              "something that takes more words than fit into the width", "do this"}};
+                              "something that takes more words than fit into the width",
+                              "do this"}};
   EXPECT_EQ(findingsText(findings, false, 50),
             "agents  problem  something that takes more words\n"
             "                 than fit into the width\n"

@@ -43,7 +43,6 @@ constexpr std::string_view kFields[] = {"spec.namespace",
                                         "status.conditions"};
 constexpr const char* kPolicies[] = {"mbcas-allocation-namespace", "mbcas-agent-writes",
                                      "mbcas-controller-writes"};
-constexpr const char* kControllerLease = "mbcas-controller";
 constexpr std::string_view kComponent = "app.kubernetes.io/component";
 constexpr Nanos kClockDifference = std::chrono::seconds(15);  // that nothing is made of
 constexpr int kOldestMinor = 33;
@@ -54,7 +53,8 @@ void collectFields(JsonCursor schema, const std::string& prefix, std::vector<std
   schema.members([&](std::string_view key, JsonCursor value) {
     if (key != "properties") return;
     value.members([&](std::string_view name, JsonCursor child) {
-      const std::string path = prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
+      const std::string path =
+          prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
       fields.push_back(path);
       collectFields(child, path, fields);
     });
@@ -92,13 +92,13 @@ void readConditions(JsonCursor conditions, Definition& definition) {
 struct NamedObject : kube::Object {  // of which only the name matters
   using Object::Object;
   static const kube::Kind& kind() {
-    static const kube::Kind kKind = kube::makeKind<NamedObject>(
-        {.group = "admissionregistration.k8s.io",
-         .version = "v1",
-         .plural = "validatingadmissionpolicies",
-         .name = "ValidatingAdmissionPolicy",
-         .namespaced = false},
-        [](NamedObject&, std::string_view, JsonCursor) {});
+    static const kube::Kind kKind =
+        kube::makeKind<NamedObject>({.group = "admissionregistration.k8s.io",
+                                     .version = "v1",
+                                     .plural = "validatingadmissionpolicies",
+                                     .name = "ValidatingAdmissionPolicy",
+                                     .namespaced = false},
+                                    [](NamedObject&, std::string_view, JsonCursor) {});
     return kKind;
   }
 };
@@ -120,6 +120,7 @@ std::vector<Need> neededByCommands(const std::string& name_space, const std::str
           {{"patch", "", "configmaps", "", system}, "mbcas pause, resume"}};
 }
 
+// What config/agent/rbac.yaml grants.
 std::vector<kube::AccessQuestion> neededByAgents(const std::string& system) {
   const std::string allocations = "allocation.mbcas.io";
   std::vector<kube::AccessQuestion> questions;
@@ -127,12 +128,10 @@ std::vector<kube::AccessQuestion> neededByAgents(const std::string& system) {
     questions.push_back({verb, "", "pods", "", ""});
     questions.push_back({verb, "", "nodes", "", ""});
     questions.push_back({verb, allocations, "podallocations", "", ""});
-    questions.push_back({verb, "", "configmaps", "", system});
+    questions.push_back({verb, "", "configmaps", "", system, controller::kSettingsName});
   }
   for (const char* verb : {"create", "patch"}) {
     questions.push_back({verb, allocations, "podallocations", "", ""});
-  }
-  for (const char* verb : {"get", "create", "update"}) {
     questions.push_back({verb, "coordination.k8s.io", "leases", "", system});
   }
   return questions;
@@ -149,8 +148,8 @@ class Examiner {
   Result<ClusterFacts> run(const Selection& selection) {
     auto version = client_.version();
     if (!version) {
-      return failure(fmt::format("{} does not answer: {}", facts_.server,
-                                 version.error().describe()));
+      return failure(
+          fmt::format("{} does not answer: {}", facts_.server, version.error().describe()));
     }
     facts_.version = *std::move(version);
     if (const auto resources = client_.resources("v1"); take(resources, "the API")) {
@@ -167,7 +166,8 @@ class Examiner {
     readAccess(selection.name_space);
     if (lost_) return failure(fmt::format("{} no longer answers: {}", facts_.server, *lost_));
     auto snapshot = takeSnapshot(client_, selection, facts_.system_namespace);
-    if (!snapshot) return failure(fmt::format("pods cannot be read: {}", snapshot.error().describe()));
+    if (!snapshot)
+      return failure(fmt::format("pods cannot be read: {}", snapshot.error().describe()));
     facts_.snapshot = *std::move(snapshot);
     for (const std::string& note : facts_.snapshot.notes) {
       if (std::ranges::find(facts_.notes, note) == facts_.notes.end()) facts_.notes.push_back(note);
@@ -223,7 +223,8 @@ class Examiner {
 
   void readSettings() {
     if (lost_) return;
-    const auto map = client_.get<kube::ConfigMap>(facts_.system_namespace, controller::kSettingsName);
+    const auto map =
+        client_.get<kube::ConfigMap>(facts_.system_namespace, controller::kSettingsName);
     if (!map && map.error().notFound()) return;
     if (!take(map, "the settings")) return;
     for (const kube::KeyValue& entry : (*map)->data) {
@@ -236,8 +237,7 @@ class Examiner {
       if (lost_) return;
       const auto answer = client_.mayI(need.question);
       if (!take(answer, "permissions")) return;
-      facts_.mine.push_back(
-          {controller::describe(need.question), need.needed_by, answer->allowed});
+      facts_.mine.push_back({controller::describe(need.question), need.needed_by, answer->allowed});
     }
     facts_.controllers =
         askAs("mbcas-controller", controller::neededAccess(facts_.system_namespace, false));
@@ -254,8 +254,9 @@ class Examiner {
     config.impersonate.groups = {"system:serviceaccounts",
                                  "system:serviceaccounts:" + facts_.system_namespace,
                                  "system:authenticated"};
-    kube::Client other(client_.loop(), config, client_.clock(),
-                       {.user_agent = "mbcas", .max_retries = 3, .timeout = std::chrono::seconds(10)});
+    kube::Client other(
+        client_.loop(), config, client_.clock(),
+        {.user_agent = "mbcas", .max_retries = 3, .timeout = std::chrono::seconds(10)});
     std::vector<Access> answers;
     for (const kube::AccessQuestion& question : questions) {
       const auto answer = other.mayI(question);
@@ -316,8 +317,9 @@ class Diagnosis {
 
   void server() {
     if (facts_.serves_resize) {
-      say(Level::kGood, "server", fmt::format("{}, Kubernetes {}, serves pods/resize", facts_.server,
-                                              facts_.version.git_version));
+      say(Level::kGood, "server",
+          fmt::format("{}, Kubernetes {}, serves pods/resize", facts_.server,
+                      facts_.version.git_version));
     } else {
       say(Level::kProblem, "server",
           fmt::format("{}, Kubernetes {}, does not serve pods/resize", facts_.server,
@@ -344,7 +346,7 @@ class Diagnosis {
   bool definition() {
     if (!facts_.definition) {
       say(Level::kProblem, "definition", "PodAllocation is not installed: MBCAS is not there",
-          "install MBCAS: kubectl apply -k config/crd, or the chart");
+          "install MBCAS: kubectl apply -k config, or the chart");
       return false;
     }
     const Definition& definition = *facts_.definition;
@@ -384,7 +386,8 @@ class Diagnosis {
       }
     }
     if (missing.empty()) {
-      say(Level::kGood, "policies", "agents write for their own node only, the controller only limits");
+      say(Level::kGood, "policies",
+          "agents write for their own node only, the controller only limits");
     } else if (!unread("admission policies")) {
       say(Level::kNote, "policies",
           fmt::format("missing: {}. Only RBAC binds agents and controller", namesText(missing)),
@@ -422,7 +425,8 @@ class Diagnosis {
       const auto own = kube::find(objects.name_space->meta.labels, "mbcas.io/mode");
       if (own && !policy::parseMode(*own)) {
         say(Level::kProblem, "settings",
-            fmt::format("namespace {}: mbcas.io/mode={} means nothing, and counts as off", key, *own),
+            fmt::format("namespace {}: mbcas.io/mode={} means nothing, and counts as off", key,
+                        *own),
             "one of off, recommend, raise-only, full");
       }
     }
@@ -440,8 +444,7 @@ class Diagnosis {
       if (missing.empty()) {
         say(Level::kGood, "permissions", "you may do what the commands need");
       } else {
-        say(Level::kNote, "permissions",
-            fmt::format("you may not {}", fmt::join(missing, ", ")),
+        say(Level::kNote, "permissions", fmt::format("you may not {}", fmt::join(missing, ", ")),
             "ask for a role with these permissions");
       }
     } else if (missing.empty()) {
@@ -449,7 +452,7 @@ class Diagnosis {
     } else {
       say(Level::kProblem, "permissions",
           fmt::format("the {} may not {}", account(who), namesText(missing, 5)),
-          "kubectl apply -k config/rbac");
+          "install its roles again: kubectl apply -k config, or the chart");
     }
   }
 
@@ -477,7 +480,7 @@ class Diagnosis {
 
   void leader() {
     if (unread("Leases")) return;
-    const kube::Lease* const found = lease(kControllerLease);
+    const kube::Lease* const found = lease(controller::kLeaderLease);
     const std::string remedy =
         lookAt(systemPod("controller"),
                fmt::format("kubectl -n {} get deployments,pods", facts_.system_namespace));
@@ -539,8 +542,8 @@ class Diagnosis {
     std::size_t failed = 0;
     for (const auto& [uid, allocation] : facts_.snapshot.allocations) {
       if (allocation->phase != podallocation::Phase::kFailed) continue;
-      const std::string pod = fmt::format("{}/{}", allocation->meta.namespace_.view(),
-                                          allocation->pod_name.view());
+      const std::string pod =
+          fmt::format("{}/{}", allocation->meta.namespace_.view(), allocation->pod_name.view());
       if (++failed <= 5) {
         say(Level::kProblem, "allocations",
             fmt::format("{}: {}", pod, allocation->status_reason.view()), "mbcas explain " + pod);
@@ -557,10 +560,11 @@ class Diagnosis {
       for (const auto& vpa : objects.vpas) {
         if (!vpa->activeOnCpu("*")) continue;
         say(Level::kNote, "autoscalers",
-            fmt::format("VerticalPodAutoscaler {}/{} changes the CPU of {} {}: MBCAS leaves its pods "
-                        "alone",
-                        name_space, vpa->meta.name.view(), vpa->target.kind.view(),
-                        vpa->target.name.view()),
+            fmt::format(
+                "VerticalPodAutoscaler {}/{} changes the CPU of {} {}: MBCAS leaves its pods "
+                "alone",
+                name_space, vpa->meta.name.view(), vpa->target.kind.view(),
+                vpa->target.name.view()),
             "set its updateMode to Off, or its controlledResources to [memory], to let MBCAS "
             "manage them");
       }

@@ -1,5 +1,5 @@
-// Whether MBCAS can work on a cluster, and works. Facts are gathered first; what they mean is a pure
-// function of them.
+// Whether MBCAS can work on a cluster, and works. Facts are gathered first; what they mean is a
+// pure function of them.
 #pragma once
 
 #include <memory>

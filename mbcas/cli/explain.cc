@@ -48,7 +48,8 @@ std::optional<Bounds> boundsOf(const Evidence& evidence) {
   Bounds bounds;
   if (evidence.allocation && evidence.allocation->bounds() != nullptr) {
     const PodAllocation::BoundsView& from = *evidence.allocation->bounds();
-    bounds = {from.floor, from.ceiling, from.start, from.weight, "", "", from.reason.string(), true};
+    bounds = {from.floor, from.ceiling, from.start,           from.weight,
+              "",         "",           from.reason.string(), true};
   } else if (evidence.decision && evidence.decision->pod.bounds) {
     const BoundsRecord& from = *evidence.decision->pod.bounds;
     bounds = {from.floor, from.ceiling, from.start, from.weight, "", "", from.reason, true};
@@ -63,8 +64,8 @@ std::optional<Bounds> boundsOf(const Evidence& evidence) {
 }
 
 demand::BurstState burstState(std::string_view text) {
-  for (const auto state : {demand::BurstState::kGuessed, demand::BurstState::kLearned,
-                           demand::BurstState::kTrying}) {
+  for (const auto state :
+       {demand::BurstState::kGuessed, demand::BurstState::kLearned, demand::BurstState::kTrying}) {
     if (demand::name(state) == text) return state;
   }
   return demand::BurstState::kNone;
@@ -121,8 +122,7 @@ std::string ago(WallTime time, WallTime now) {
 
 class Story {
  public:
-  explicit Story(const Evidence& evidence)
-      : evidence_(evidence), bounds_(boundsOf(evidence)) {
+  explicit Story(const Evidence& evidence) : evidence_(evidence), bounds_(boundsOf(evidence)) {
     if (evidence.decision) record_ = &evidence.decision->pod;
   }
 
@@ -158,7 +158,8 @@ class Story {
       const PodAllocation::BoundsView& bounds = *evidence_.allocation->bounds();
       return bounds.managed ? "" : bounds.reason.string();
     }
-    if (evidence_.verdict) return evidence_.verdict->policy.managed ? "" : evidence_.verdict->reason;
+    if (evidence_.verdict)
+      return evidence_.verdict->policy.managed ? "" : evidence_.verdict->reason;
     return record_ == nullptr ? "" : record_->left_alone;
   }
   std::optional<Millicores> limit() const {
@@ -200,15 +201,14 @@ class Story {
       step(container.name,
            fmt::format("{} of {}", cpuText(container.usage),
                        container.limit ? cpuText(*container.limit) : "no limit"),
-           throttled ? fmt::format("held back {} ms/s by its limit, in {} of {} periods{}",
-                                   container.blocked.count(), container.throttled_periods,
-                                   container.periods,
-                                   container.binding ? "; the limit itself binds" : "")
-                     : "not throttled");
+           throttled
+               ? fmt::format("held back {} ms/s by its limit, in {} of {} periods{}",
+                             container.blocked.count(), container.throttled_periods,
+                             container.periods, container.binding ? "; the limit itself binds" : "")
+               : "not throttled");
     }
     if (record_->pressure) {
-      step("pressure", percentText(record_->pressure),
-           "of the time some thread waited for a CPU");
+      step("pressure", percentText(record_->pressure), "of the time some thread waited for a CPU");
     }
     if (record_->contention) {
       step("contention", percentText(record_->contention),
@@ -234,8 +234,8 @@ class Story {
       step(label("burst"), container.burst > Millicores(0) ? cpuText(container.burst) : "none",
            burstRule(state));
       step(label("needs"),
-           cpuText(std::max(control::neededLimit(need, {}),
-                            container.request.value_or(Millicores(0)))),
+           cpuText(
+               std::max(control::neededLimit(need, {}), container.request.value_or(Millicores(0)))),
            fmt::format("the largest of burst, 1.25 x peak and request{}",
                        container.request ? fmt::format(" ({})", cpuText(*container.request)) : ""));
     }
@@ -251,7 +251,8 @@ class Story {
     if (record_ != nullptr) {
       std::string rule = fmt::format("request in millicores x {:.3g} for priority {}",
                                      control::priorityFactor(record_->priority), record_->priority);
-      if (bounds_->weight != 1) rule += fmt::format(" x {:.3g} from the controller", bounds_->weight);
+      if (bounds_->weight != 1)
+        rule += fmt::format(" x {:.3g} from the controller", bounds_->weight);
       step("weight", fmt::format("{:.4g}", record_->weight), rule);
     }
     if (evidence_.verdict && evidence_.verdict->policy.mode != policy::Mode::kFull) {
@@ -265,7 +266,8 @@ class Story {
     section(evidence_.node.empty() ? "The market" : "The market of " + evidence_.node);
     step("to share", cpuText(market.capacity),
          fmt::format("what the reserve and {} of other work leave", cpuText(market.unmanaged_use)));
-    const double share = market.capacity.count() > 0 ? market.demand.cores() / market.capacity.cores() : 0;
+    const double share =
+        market.capacity.count() > 0 ? market.demand.cores() / market.capacity.cores() : 0;
     step("asked for", cpuText(market.demand), "median of 30 s, all managed pods");
     step("scarce", market.scarce ? "yes" : "no",
          fmt::format("{:.0f}% is asked for; scarce from 95%, until below 85%", share * 100));
@@ -369,9 +371,10 @@ class Story {
                       evidence_.allocation->status_reason.view()));
     }
     if (record_ != nullptr && record_->contention.value_or(0) >= kMuchWaiting) {
-      say(fmt::format("its threads wait {} of the time for CPUs that no limit of its own withholds: "
-                      "a higher request, or less on its node, would help; a higher limit would not",
-                      percentText(record_->contention)));
+      say(fmt::format(
+          "its threads wait {} of the time for CPUs that no limit of its own withholds: "
+          "a higher request, or less on its node, would help; a higher limit would not",
+          percentText(record_->contention)));
     }
   }
 
@@ -385,17 +388,18 @@ class Story {
     } else if (is(Basis::kCeiling)) {
       ceiling();
     } else if (record_->constrained) {
-      say(fmt::format("a larger share: raise its CPU request or priority, which make its weight of "
+      say(
+          fmt::format("a larger share: raise its CPU request or priority, which make its weight of "
                       "{:.4g}",
                       record_->weight));
       if (bounds_ && bounds_->floor) {
         say(fmt::format("a higher floor than {}: annotation mbcas.io/min-cpu",
                         cpuText(*bounds_->floor)));
       }
-      say(fmt::format("less scarcity: {} more CPU on its node, or fewer pods that ask for it",
-                      cpuText(std::max(evidence_.decision->market.demand -
-                                           evidence_.decision->market.capacity,
-                                       Millicores(0)))));
+      say(fmt::format(
+          "less scarcity: {} more CPU on its node, or fewer pods that ask for it",
+          cpuText(std::max(evidence_.decision->market.demand - evidence_.decision->market.capacity,
+                           Millicores(0)))));
     } else {
       say("nothing holds it back: its limit rises as soon as it is throttled or uses more");
     }
@@ -442,7 +446,8 @@ std::string explanationText(const Explanation& explanation, bool colours, std::s
   for (const Section& section : explanation.sections) {
     text += "\n" + view::paint(section.title, view::Colour::kCyan, colours) + "\n";
     for (const Step& step : section.steps) {
-      std::string line = "  " + view::fit(step.label, label) + "  " + view::fitRight(step.value, value);
+      std::string line =
+          "  " + view::fit(step.label, label) + "  " + view::fitRight(step.value, value);
       if (!step.rule.empty()) {
         line += "  " + paragraph(step.rule, indent);
       } else {

@@ -102,9 +102,9 @@ TEST(Explain, OnlyTheAllocation) {
 }
 
 TEST(Explain, APodThatIsLeftAlone) {
-  expectText("explain-guaranteed.txt",
-             fromCluster({.containers = {{"main", "500m", "500m", "64Mi", "64Mi"}},
-                          .qos = "Guaranteed"}));
+  expectText(
+      "explain-guaranteed.txt",
+      fromCluster({.containers = {{"main", "500m", "500m", "64Mi", "64Mi"}}, .qos = "Guaranteed"}));
   expectText("explain-excluded.txt", fromAgent("proxy-1"));
   const Explanation finished = explain(fromCluster({.phase = "Succeeded"}));
   EXPECT_EQ(finished.headline, "shop/web-1 on n1 is left alone: it has finished");

@@ -50,8 +50,7 @@ HostFacts examineHost(const std::string& cgroup_root, const std::string& proc_ro
     facts.cgroups = kernel::describe(*mounts);
     facts.quota = anyHas(mounts->cpu, v2 ? "cpu.max" : "cpu.cfs_quota_us");
     facts.local_throttling = anyHas(mounts->cpu, "cpu.stat.local");
-    facts.cgroup_pressure =
-        !mounts->unified.empty() && anyHas(mounts->unified, "cpu.pressure");
+    facts.cgroup_pressure = !mounts->unified.empty() && anyHas(mounts->unified, "cpu.pressure");
     kernel::PodTree tree(*mounts, kernel::DirectoryWatch::Method::kInotify);
     tree.scan();
     facts.pods = tree.pods().size();
@@ -85,7 +84,8 @@ Findings diagnose(const HostFacts& facts) {
           "cgroup.subtree_control of the root");
     }
     if (facts.local_throttling) {
-      say(Level::kGood, "throttling", "cpu.stat.local tells exactly how long threads were held back");
+      say(Level::kGood, "throttling",
+          "cpu.stat.local tells exactly how long threads were held back");
     } else {
       say(Level::kNote, "throttling",
           "no cpu.stat.local: throttled time is estimated from cpu.stat of pod and container",
@@ -105,13 +105,14 @@ Findings diagnose(const HostFacts& facts) {
   if (facts.root) {
     say(Level::kGood, "root", "limits of any cgroup can be written");
   } else {
-    say(Level::kNote, "root", "not root: `mbcas run` cannot change limits, and `mbcas demo` runs on a model",
+    say(Level::kNote, "root",
+        "not root: `mbcas run` cannot change limits, and `mbcas demo` runs on a model",
         "run it as root");
   }
   say(Level::kGood, "pods",
-      facts.pods == 0 ? "no Kubernetes pods on this machine"
-                      : fmt::format("{} of Kubernetes on this machine",
-                                    countText(facts.pods, "pod")));
+      facts.pods == 0
+          ? "no Kubernetes pods on this machine"
+          : fmt::format("{} of Kubernetes on this machine", countText(facts.pods, "pod")));
   if (facts.running) {
     say(Level::kGood, "host mode", fmt::format("an `mbcas run` is at work ({})", facts.state));
   } else if (facts.unrestored > 0) {

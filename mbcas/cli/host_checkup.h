@@ -11,17 +11,17 @@ namespace mbcas::cli {
 struct HostFacts {
   std::string kernel;  // release
   std::string cgroup_root;
-  std::string cgroups;        // "cgroup v2"; empty: none, and
-  std::string cgroups_error;  // why
-  bool quota = false;         // cgroups can be given one
-  bool pressure = false;      // the kernel has pressure information (PSI)
+  std::string cgroups;            // "cgroup v2"; empty: none, and
+  std::string cgroups_error;      // why
+  bool quota = false;             // cgroups can be given one
+  bool pressure = false;          // the kernel has pressure information (PSI)
   bool cgroup_pressure = false;   // and for each cgroup
   bool local_throttling = false;  // cpu.stat.local
   bool root = false;
-  std::size_t pods = 0;      // of Kubernetes
-  std::string state;         // where `mbcas run` remembers what it changed
+  std::size_t pods = 0;        // of Kubernetes
+  std::string state;           // where `mbcas run` remembers what it changed
   std::size_t unrestored = 0;  // limits and cgroups in there
-  bool running = false;      // by an `mbcas run` that is at work
+  bool running = false;        // by an `mbcas run` that is at work
 };
 
 // `proc_root` is /proc.

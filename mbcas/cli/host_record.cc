@@ -30,28 +30,26 @@ PodRecord recordOf(const host::PodView& view) {
   pod.reason = view.failure.empty() ? control::sentence(reason) : view.failure;
   pod.weight = view.weight;
   pod.priority = view.priority;
-  pod.bounds = BoundsRecord{.managed = true,
-                            .floor = reason.floor,
-                            .ceiling = reason.ceiling,
-                            .reason = view.bounded_by};
+  pod.bounds = BoundsRecord{
+      .managed = true, .floor = reason.floor, .ceiling = reason.ceiling, .reason = view.bounded_by};
   const demand::Need& need = view.need;
-  pod.containers.push_back({.name = view.name,
-                            .limit = view.limit,
-                            .declared = view.declared,
-                            .request = view.request,
-                            .desired = decision.desired,
-                            .usage = view.usage,
-                            .blocked = view.blocked,
-                            .periods = static_cast<std::int64_t>(need.last.periods),
-                            .throttled_periods =
-                                static_cast<std::int64_t>(need.last.throttled_periods),
-                            .use = need.use,
-                            .use_peak = need.use_peak,
-                            .used_peak = need.used_peak,
-                            .burst = need.burst,
-                            .burst_state = std::string(demand::name(need.burst_state)),
-                            .binding = need.binding,
-                            .samples = need.samples});
+  pod.containers.push_back(
+      {.name = view.name,
+       .limit = view.limit,
+       .declared = view.declared,
+       .request = view.request,
+       .desired = decision.desired,
+       .usage = view.usage,
+       .blocked = view.blocked,
+       .periods = static_cast<std::int64_t>(need.last.periods),
+       .throttled_periods = static_cast<std::int64_t>(need.last.throttled_periods),
+       .use = need.use,
+       .use_peak = need.use_peak,
+       .used_peak = need.used_peak,
+       .burst = need.burst,
+       .burst_state = std::string(demand::name(need.burst_state)),
+       .binding = need.binding,
+       .samples = need.samples});
   return pod;
 }
 

@@ -43,7 +43,8 @@ PodUsage readPodUsage(JsonCursor pod) {
       });
     } else if (key == "cpu") {
       value.members([&](std::string_view name, JsonCursor field) {
-        if (name == "usageNanoCores") usage.usage = Millicores((field.integer() + 500'000) / 1'000'000);
+        if (name == "usageNanoCores")
+          usage.usage = Millicores((field.integer() + 500'000) / 1'000'000);
         if (name != "psi") return;
         field.members([&](std::string_view kind, JsonCursor some) {
           if (kind != "some") return;
@@ -127,27 +128,28 @@ std::vector<PodRow> usageRows(const std::vector<PodPtr>& pods, WallTime now) {
 std::string listTable(const std::vector<PodRow>& rows, bool namespaces, bool wide, bool colours) {
   std::vector<Table::Column> columns;
   if (namespaces) columns.push_back({"NAMESPACE", kLeft});
-  columns.insert(columns.end(), {{"POD", kLeft}, {"NODE", kLeft}, {"QOS", kLeft}, {"REQUEST"}, {"LIMIT"}});
-  if (wide) columns.insert(columns.end(), {{"DECLARED"}, {"FLOOR"}, {"CEILING"}, {"MODE", kLeft}, {"AGE"}});
+  columns.insert(columns.end(),
+                 {{"POD", kLeft}, {"NODE", kLeft}, {"QOS", kLeft}, {"REQUEST"}, {"LIMIT"}});
+  if (wide)
+    columns.insert(columns.end(), {{"DECLARED"}, {"FLOOR"}, {"CEILING"}, {"MODE", kLeft}, {"AGE"}});
   columns.push_back({"MANAGED", kLeft});
   Table table(std::move(columns));
   for (const PodRow& row : rows) {
     std::vector<std::string> cells;
     if (namespaces) cells.push_back(row.name_space);
-    for (const std::string& cell : {row.pod, orDash(row.node), orDash(row.qos),
-                                    cpuText(row.request), row.limit_text}) {
+    for (const std::string& cell :
+         {row.pod, orDash(row.node), orDash(row.qos), cpuText(row.request), row.limit_text}) {
       cells.push_back(cell);
     }
     if (wide) {
-      for (const std::string& cell : {cpuText(row.declared), cpuText(row.floor),
-                                      cpuText(row.ceiling), orDash(row.mode),
-                                      row.age ? ageText(*row.age) : "-"}) {
+      for (const std::string& cell :
+           {cpuText(row.declared), cpuText(row.floor), cpuText(row.ceiling), orDash(row.mode),
+            row.age ? ageText(*row.age) : "-"}) {
         cells.push_back(cell);
       }
     }
     cells.push_back(managedText(row));
-    table.row(std::move(cells),
-              row.managed == "no" ? view::Colour::kDim : view::Colour::kNone);
+    table.row(std::move(cells), row.managed == "no" ? view::Colour::kDim : view::Colour::kNone);
   }
   return table.toString(colours);
 }
@@ -177,19 +179,20 @@ void addUsage(std::vector<PodRow>& rows, const std::vector<PodUsage>& usages) {
 }
 
 void sortByUsage(std::vector<PodRow>& rows) {
-  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const PodRow& row) {
-    return row.usage.value_or(Millicores(-1));
-  });
+  std::ranges::stable_sort(rows, std::ranges::greater{},
+                           [](const PodRow& row) { return row.usage.value_or(Millicores(-1)); });
 }
 
 std::string usageTable(const std::vector<PodRow>& rows, bool namespaces, bool wide, bool colours) {
-  const bool throttled = std::ranges::any_of(
-      rows, [](const PodRow& row) { return row.throttled.has_value(); });
+  const bool throttled =
+      std::ranges::any_of(rows, [](const PodRow& row) { return row.throttled.has_value(); });
   const bool pressure =
       std::ranges::any_of(rows, [](const PodRow& row) { return row.pressure.has_value(); });
   std::vector<Table::Column> columns;
   if (namespaces) columns.push_back({"NAMESPACE", kLeft});
-  columns.insert(columns.end(), {{"POD", kLeft}, {"NODE", kLeft}, {"USAGE"}, {"REQUEST"}, {"LIMIT"}, {"OF LIMIT"}});
+  columns.insert(
+      columns.end(),
+      {{"POD", kLeft}, {"NODE", kLeft}, {"USAGE"}, {"REQUEST"}, {"LIMIT"}, {"OF LIMIT"}});
   if (throttled) columns.push_back({"THROTTLED"});
   if (pressure) columns.push_back({"PRESSURE"});
   if (wide) columns.insert(columns.end(), {{"QOS", kLeft}, {"UID", kLeft}});
@@ -225,8 +228,8 @@ std::vector<PodRow> hostRows(std::span<const sense::PodSignals> pods, const Node
   std::vector<PodRow> rows;
   for (const sense::PodSignals& signals : pods) {
     const auto record = known.find(signals.uid);
-    PodRow row = record != known.end() ? rowOf(*record->second, agent->node)
-                                       : PodRow{.pod = signals.uid};
+    PodRow row =
+        record != known.end() ? rowOf(*record->second, agent->node) : PodRow{.pod = signals.uid};
     row.uid = signals.uid;
     row.qos = std::string(kernel::name(signals.qos));
     const auto limit = signals.cpu.limit ? signals.cpu.limit->millicores() : std::nullopt;

@@ -19,8 +19,7 @@ Snapshot cluster() {
       P{.containers = {{"main", "100m", ""}}, .name = "batch-1", .meta = created}.make(),
       P{.containers = {{"a", "100m", "500m"}, {"b", "50m", ""}}, .name = "mixed-1", .meta = created}
           .make(),
-      P{.name = "opted-out",
-        .meta = created + R"("annotations":{"mbcas.io/managed":"false"},)"}
+      P{.name = "opted-out", .meta = created + R"("annotations":{"mbcas.io/managed":"false"},)"}
           .make(),
       P{.name = "web-1", .meta = created}.make()};
   snapshot.nodes["n1"] = policy::aNode();
@@ -80,8 +79,7 @@ TEST(Usage, WhoUsesMostComesFirst) {
   const std::vector<PodPtr> pods = {
       object<kube::Pod>(R"({"metadata":{"name":"idle-1","namespace":"shop","uid":"u2"},
         "spec":{"containers":[{"name":"main"}]},"status":{"phase":"Running"}})"),
-      P{}.make(),
-      object<kube::Pod>(R"({"metadata":{"name":"done-1","namespace":"shop","uid":"u3"},
+      P{}.make(), object<kube::Pod>(R"({"metadata":{"name":"done-1","namespace":"shop","uid":"u3"},
         "spec":{"containers":[{"name":"main"}]},"status":{"phase":"Succeeded"}})")};
   std::vector<PodRow> rows = usageRows(pods, {});
   addUsage(rows, *parseSummary(kSummary));

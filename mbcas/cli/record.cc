@@ -126,8 +126,9 @@ constexpr Field<PodRecord> kPod[] = {
      [](PodRecord& pod, JsonCursor value) {
        if (value.isNull()) return;
        BoundsRecord& bounds = pod.bounds.emplace();
-       value.members(
-           [&](std::string_view key, JsonCursor field) { readFields(bounds, kBounds, key, field); });
+       value.members([&](std::string_view key, JsonCursor field) {
+         readFields(bounds, kBounds, key, field);
+       });
      }},
     {"containers",
      [](PodRecord& pod, JsonCursor value) {

@@ -114,8 +114,8 @@ TEST(DecisionLog, FindsThePodAmongOtherLines) {
         name_space, pod, desired);
   };
   const std::string text = "not json\n" + line("shop", "web-1", 100) + "\n{\"broken web-1\n" +
-                           line("other", "web-1", 200) + "\n" + line("shop", "web-10", 300) +
-                           "\n" + line("shop", "web-1", 400) + "\n" + line("shop", "web-1", 500);
+                           line("other", "web-1", 200) + "\n" + line("shop", "web-10", 300) + "\n" +
+                           line("shop", "web-1", 400) + "\n" + line("shop", "web-1", 500);
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, text.size()}) {
     DecisionLog log("shop", "web-1", 2);
     for (std::size_t at = 0; at < text.size(); at += piece) {

@@ -39,8 +39,7 @@ class Reader {
 
  private:
   void note(const kube::Kind& kind, const kube::ApiError& error) {
-    snapshot_.notes.push_back(
-        fmt::format("{} cannot be read: {}", kind.plural, error.describe()));
+    snapshot_.notes.push_back(fmt::format("{} cannot be read: {}", kind.plural, error.describe()));
   }
 
   kube::Client& client_;
@@ -152,12 +151,12 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
   const auto objects = snapshot.namespaces.find(pod.meta.namespace_.view());
   const auto node = snapshot.nodes.find(pod.node.view());
   Verdict verdict;
-  verdict.policy = policy::judgePod(
-      pod, objects == snapshot.namespaces.end() ? kNothing : objects->second,
-      node != snapshot.nodes.end()                      ? node->second.get()
-      : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
-                                                        : nullptr,
-      snapshot.settings, Nanos(0));
+  verdict.policy =
+      policy::judgePod(pod, objects == snapshot.namespaces.end() ? kNothing : objects->second,
+                       node != snapshot.nodes.end()                 ? node->second.get()
+                       : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
+                                                                    : nullptr,
+                       snapshot.settings, Nanos(0));
   verdict.managed = verdict.policy.managed;
   verdict.reason = verdict.policy.reason;
   verdict.remedy = verdict.policy.remedy;
@@ -169,8 +168,8 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
   } else if (verdict.managed) {
     verdict.managed = false;
     verdict.expected = true;
-    verdict.reason = allocation == nullptr ? "no agent has reported it"
-                                           : "the controller has not looked at it";
+    verdict.reason =
+        allocation == nullptr ? "no agent has reported it" : "the controller has not looked at it";
   }
   return verdict;
 }

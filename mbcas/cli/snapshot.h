@@ -22,14 +22,14 @@ using NodePtr = std::shared_ptr<const kube::Node>;
 struct Selection {
   std::string name_space{};  // empty: all
   std::string label_selector{};
-  std::string node{};      // empty: all
-  std::string pod{};       // empty: all
+  std::string node{};  // empty: all
+  std::string pod{};   // empty: all
 
   std::string fieldSelector() const;
 };
 
 struct Snapshot {
-  std::vector<PodPtr> pods;                                  // by namespace and name
+  std::vector<PodPtr> pods;                                       // by namespace and name
   std::map<std::string, AllocationPtr, std::less<>> allocations;  // by the UID of their pod
   std::map<std::string, NodePtr, std::less<>> nodes;
   bool nodes_known = true;  // false: they may not be listed
@@ -48,9 +48,9 @@ kube::ApiResult<Snapshot> takeSnapshot(kube::Client& client, const Selection& se
 // Whether a pod is managed, as the controller says; where it has said nothing yet, as it would.
 struct Verdict {
   bool managed = false;
-  bool expected = false;  // it would be, but nobody has reported it
-  std::string reason;     // why not, or what sets its bounds
-  std::string remedy;     // what its owner could do
+  bool expected = false;     // it would be, but nobody has reported it
+  std::string reason;        // why not, or what sets its bounds
+  std::string remedy;        // what its owner could do
   policy::PodPolicy policy;  // as judged from here, quotas apart
 };
 Verdict judge(const Snapshot& snapshot, const kube::Pod& pod);

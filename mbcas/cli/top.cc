@@ -111,7 +111,8 @@ std::optional<double> numberOf(const TopRow& row, TopKey key) {
 }
 
 Colour colourOf(const TopRow& row) {
-  if (row.phase == "Failed" || row.throttled.value_or(Millicores(0)) >= kSlight) return Colour::kRed;
+  if (row.phase == "Failed" || row.throttled.value_or(Millicores(0)) >= kSlight)
+    return Colour::kRed;
   if (row.constrained) return Colour::kYellow;
   return row.managed ? Colour::kNone : Colour::kDim;
 }
@@ -337,9 +338,9 @@ std::string topJson(const TopView& view) {
     writeNumber(json, "price", row.price);
     json.key("overloaded").value(row.overloaded);
     json.key("phase").value(row.phase);
-    writeNumber(json, "ageSeconds",
-                row.age ? std::optional(std::chrono::duration<double>(*row.age).count())
-                        : std::nullopt);
+    writeNumber(
+        json, "ageSeconds",
+        row.age ? std::optional(std::chrono::duration<double>(*row.age).count()) : std::nullopt);
     writeCpu(json, "used", row.used);
     writeCpu(json, "declared", row.declared);
     writeCpu(json, "desired", row.desired);
@@ -403,8 +404,8 @@ std::vector<std::string> TopScreen::render(const std::string& title, std::size_t
   for (const TopRow& row : view_.rows) {
     throttled += row.throttled.value_or(Millicores(0)) >= kSlight ? 1 : 0;
   }
-  std::string head = fmt::format("{}: {}, {} throttled", title,
-                                 countText(view_.rows.size(), "pod"), throttled);
+  std::string head =
+      fmt::format("{}: {}, {} throttled", title, countText(view_.rows.size(), "pod"), throttled);
   const std::size_t room = width > time.size() + 1 ? width - time.size() - 1 : width;
   std::vector<std::string> lines;
   lines.push_back(view::paint(view::fit(head, room), Colour::kBold, colours) +

@@ -58,7 +58,8 @@ TEST(Top, OfAClusterWithAndWithoutAgents) {
                  "bounds":{"managed":true,"floor":"200m"}})"),
       allocation("u-batch", R"({"phase":"Applied","appliedCPULimit":"900m","observedDesired":"900m",
                  "bounds":{"managed":true}})"),
-      allocation("u-alone", R"({"phase":"Applied","bounds":{"managed":false,"reason":"opted out"}})")};
+      allocation("u-alone",
+                 R"({"phase":"Applied","bounds":{"managed":false,"reason":"opted out"}})")};
   TopView alone = topOf(pods, allocations, {}, now);
   sortRows(alone.rows, TopKey::kPod, false);
   test::expectGolden("test/golden/cli/top-cluster-alone.txt",

@@ -12,11 +12,11 @@
 
 namespace mbcas::cli {
 
-std::string cpuText(Millicores cpu);                                  // "750m"
-std::string cpuText(const std::optional<Millicores>& cpu);            // nothing: "-"
-std::string percentText(const std::optional<double>& share);          // 0.35: "35%"; nothing: "-"
-std::string priceText(const std::optional<double>& price);            // nothing: "overloaded"
-std::string_view name(kube::QosClass qos);                            // "Burstable"; unset: "-"
+std::string cpuText(Millicores cpu);                          // "750m"
+std::string cpuText(const std::optional<Millicores>& cpu);    // nothing: "-"
+std::string percentText(const std::optional<double>& share);  // 0.35: "35%"; nothing: "-"
+std::string priceText(const std::optional<double>& price);    // nothing: "overloaded"
+std::string_view name(kube::QosClass qos);                    // "Burstable"; unset: "-"
 
 // As kubectl shows ages: "45s", "3m12s", "5h20m", "3d4h", "20d". Never negative.
 std::string ageText(Nanos age);
@@ -27,7 +27,7 @@ std::string countText(std::size_t count, std::string_view one);
 // the kubelet reports it.
 struct PodCpu {
   Millicores request;
-  Millicores limit;       // of those that have one
+  Millicores limit;  // of those that have one
   int containers = 0;
   int without_limit = 0;
 };

@@ -43,7 +43,7 @@ struct PodView {
   Millicores usage;
   Millicores blocked;  // throttled time per wall time
   demand::Need need{};
-  std::optional<Millicores> limit;         // in force before this tick's change; nothing: unlimited
+  std::optional<Millicores> limit;     // in force before this tick's change; nothing: unlimited
   std::optional<double> pressure{};    // share of time in which some thread waited for a CPU
   std::optional<double> contention{};  // the part of it that no quota of its own explains
   Millicores declared;

@@ -64,7 +64,8 @@ struct Pressure {
 };
 Result<Pressure> parsePressure(std::string_view text);
 
-// /proc/stat: what all CPUs of the machine did since it started, in ticks, which are alike for both.
+// /proc/stat: what all CPUs of the machine did since it started, in ticks, which are alike for
+// both.
 struct MachineTime {
   std::uint64_t busy = 0;
   std::uint64_t all = 0;

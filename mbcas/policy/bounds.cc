@@ -147,7 +147,7 @@ Millicores sumOf(const std::vector<ManagedContainer>& containers, Field field) {
 
 // Collects the containers that can be managed; why none can, if so.
 Apart takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& declared,
-                           const NamespaceObjects& objects, PodPolicy& policy, Named& ceiling) {
+                     const NamespaceObjects& objects, PodPolicy& policy, Named& ceiling) {
   Apart obstacle{"it has no container to manage"};
   for (const kube::Container& container : pod.containers) {
     if (std::optional<Apart> apart = leftAlone(container)) {
@@ -162,10 +162,10 @@ Apart takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& decla
     if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
     if (managed.ceiling < managed.floor) {
-      obstacle = {.why = fmt::format("container {} has no room below the maximum of {}",
-                                     managed.name, ceiling.by),
-                  .remedy = fmt::format("raise the maximum of {}, or lower the pod's request",
-                                        ceiling.by)};
+      obstacle = {
+          .why = fmt::format("container {} has no room below the maximum of {}", managed.name,
+                             ceiling.by),
+          .remedy = fmt::format("raise the maximum of {}, or lower the pod's request", ceiling.by)};
       continue;
     }
     policy.containers.push_back(std::move(managed));

@@ -44,7 +44,8 @@ void setTimes(json& value, WallTime now) {
 }
 
 // "a=b,c=d" against what an object says.
-bool matches(const std::string& selector, const std::function<std::string(const std::string&)>& of) {
+bool matches(const std::string& selector,
+             const std::function<std::string(const std::string&)>& of) {
   for (std::size_t at = 0; at < selector.size();) {
     const std::size_t end = std::min(selector.find(',', at), selector.size());
     const std::string term = selector.substr(at, end - at);
@@ -63,7 +64,7 @@ std::string fieldOf(const json& object, const std::string& path) {
 }
 
 json status(int code, const std::string& reason, const std::string& message) {
-  return {{"kind", "Status"},  {"apiVersion", "v1"}, {"status", "Failure"},
+  return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
           {"reason", reason}, {"code", code},       {"message", message}};
 }
 
@@ -87,9 +88,10 @@ struct RecordedServer::Impl {
 
   void review(const httplib::Request& request, httplib::Response& response) {
     const json attributes = json::parse(request.body)["spec"]["resourceAttributes"];
-    std::string what = fmt::format("{} {}", attributes.value("verb", ""),
-                                   attributes.value("resource", ""));
-    if (const std::string sub = attributes.value("subresource", ""); !sub.empty()) what += "/" + sub;
+    std::string what =
+        fmt::format("{} {}", attributes.value("verb", ""), attributes.value("resource", ""));
+    if (const std::string sub = attributes.value("subresource", ""); !sub.empty())
+      what += "/" + sub;
     const json forbidden = content.value("forbidden", json::array());
     const bool allowed = std::find(forbidden.begin(), forbidden.end(), what) == forbidden.end();
     answer(response, {{"status", {{"allowed", allowed}}}}, 201);
@@ -125,7 +127,8 @@ struct RecordedServer::Impl {
       const std::string fields = request.get_param_value("fieldSelector");
       const json own = object["metadata"].value("labels", json::object());
       if (!name_space.empty() && object["metadata"].value("namespace", "") != name_space) continue;
-      if (!matches(labels, [&](const std::string& label) { return own.value(label, ""); })) continue;
+      if (!matches(labels, [&](const std::string& label) { return own.value(label, ""); }))
+        continue;
       if (!matches(fields, [&](const std::string& field) { return fieldOf(object, field); })) {
         continue;
       }
@@ -133,8 +136,8 @@ struct RecordedServer::Impl {
       items.push_back(object);
     }
     if (!name.empty()) {
-      return answer(response, status(404, "NotFound", fmt::format("{} \"{}\" not found",
-                                                                  parts[next], name)),
+      return answer(response,
+                    status(404, "NotFound", fmt::format("{} \"{}\" not found", parts[next], name)),
                     404);
     }
     answer(response, {{"kind", "List"},

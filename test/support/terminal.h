@@ -2,9 +2,8 @@
 // understands what the programs here write (cursor, erasing, colours, the alternate screen).
 //
 //   Terminal terminal({"mbcas", "top"}, {.columns = 80, .rows = 24});
-//   ASSERT_TRUE(terminal.until([](const std::string& screen) { return screen.contains("web-1"); }));
-//   terminal.type("q");
-//   EXPECT_EQ(terminal.wait(), 0);
+//   ASSERT_TRUE(terminal.until([](const std::string& screen) { return screen.contains("web-1");
+//   })); terminal.type("q"); EXPECT_EQ(terminal.wait(), 0);
 #pragma once
 
 #include <sys/types.h>
@@ -37,8 +36,8 @@ class VirtualScreen {
   std::string text() const;
   bool alternate() const { return alternate_; }
   bool cursorVisible() const { return cursor_visible_; }
-  bool coloured() const { return coloured_; }      // a colour was ever set
-  bool overflowed() const { return overflowed_; }  // a line was ever longer than the screen
+  bool coloured() const { return coloured_; }              // a colour was ever set
+  bool overflowed() const { return overflowed_; }          // a line was ever longer than the screen
   const std::string& unknown() const { return unknown_; }  // the first sequence nobody here knows
 
  private:
