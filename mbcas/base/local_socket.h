@@ -3,10 +3,14 @@
 //
 //   LocalSocket socket = *LocalSocket::listen("/run/mbcas/agent.sock");
 //   poll for socket.fd(), then: socket.serve([&] { return stateJson(view); });
-//   elsewhere: Result<std::string> text = readLocalSocket("/run/mbcas/agent.sock");
+//   elsewhere: Result<std::string> text = readLocalSocket("/run/mbcas/agent.sock", timeout);
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
+#include <list>
+#include <memory>
 #include <string>
 
 #include "mbcas/base/result.h"
@@ -14,26 +18,44 @@
 
 namespace mbcas {
 
+// One thread.
 class LocalSocket {
  public:
-  // Replaces a socket that a dead process left behind; fails if a living one listens there. Mode
-  // 0660.
+  static constexpr std::size_t kMostReaders = 8;
+
+  // Replaces a socket that a dead process left behind; fails if a living one listens there, or if
+  // something else has that name. Mode 0660.
   static Result<LocalSocket> listen(const std::string& path);
   LocalSocket(LocalSocket&& other) noexcept;
   LocalSocket& operator=(LocalSocket&& other) noexcept;
-  ~LocalSocket();  // removes the path
+  ~LocalSocket();  // cuts off who still reads, removes the path if it is still ours
 
-  int fd() const { return fd_; }  // readable when somebody connects
-  // Accepts whoever waits, at most a few, and sends each the text. Never blocks: who does not take
-  // it at once is cut off.
+  int fd() const { return events_; }  // readable when serve() has something to do
+  // Takes in who waits and goes on with who has not taken all of its text yet. Never blocks. `text`
+  // is called at most once, and not at all if nobody is new. Of more than kMostReaders the one that
+  // has been reading longest is cut off.
   void serve(const std::function<std::string()>& text);
+  std::size_t readers() const { return readers_.size(); }
 
  private:
-  LocalSocket(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  int fd_ = -1;
+  struct Reader {
+    int fd;
+    std::shared_ptr<const std::string> text;
+    std::size_t sent = 0;
+  };
+  LocalSocket() = default;
+  void accept(const std::function<std::string()>& text);
+  bool send(Reader& reader);  // false: it has all, or is gone
+  void close(std::list<Reader>::iterator reader);
+
+  int events_ = -1;  // an epoll of the listening socket and of the readers
+  int listening_ = -1;
   std::string path_;
+  ino_t inode_ = 0;
+  std::list<Reader> readers_;  // oldest first
 };
 
+// Connects and reads to the end. The error says what to do where nobody listens.
 Result<std::string> readLocalSocket(const std::string& path, Nanos timeout,
                                     std::size_t longest = 64 << 20);
 
