@@ -13,6 +13,7 @@
 #include "apps/common/address.h"
 #include "apps/common/log.h"
 #include "apps/mbcas/cluster_flags.h"
+#include "mbcas/controller/cluster.h"
 #include "mbcas/controller/engine.h"
 #include "mbcas/controller/startup.h"
 #include "mbcas/kube/client.h"
@@ -135,7 +136,7 @@ int run(const Flags& flags) {
   const std::string self = identity();
   kube::LeaderElector elector(client,
                               {.name_space = flags.name_space,
-                               .name = "mbcas-controller",
+                               .name = controller::kLeaderLease,
                                .identity = self,
                                .lease = seconds(flags.lease_seconds),
                                .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
@@ -218,6 +219,15 @@ int main(int argc, char** argv) {
       {"reclaim", "scarce, always or never"},
       {"strict-capacity", "true: the sum of limits stays within capacity"},
       {"exclude-namespaces", "Comma-separated"},
+      {"sample-interval", "Of agents: between two looks at the kernel's counters"},
+      {"write-interval", "Of agents: between two changes of a pod that are not urgent"},
+      {"hysteresis", "Of agents: smaller changes, as a share, are not made"},
+      {"warmup", "Of agents: samples before the first decision on a pod"},
+      {"burst-hold", "Of agents: without throttling, until a lower burst level is tried"},
+      {"estimator", "Of agents: responsive or classic"},
+      {"ema-up", "Of the classic estimator: how fast demand rises, 0 to 1"},
+      {"ema-down", "Of the classic estimator: how fast demand falls, 0 to 1"},
+      {"throttle-threshold", "Of the classic estimator: the throttling ratio of full demand"},
   };
   for (const Setting& setting : settings) {
     app.add_option_function<std::string>(

@@ -23,6 +23,7 @@ constexpr Nanos kWorthSaying = std::chrono::seconds(3);
 constexpr Nanos kSlowKubelet = std::chrono::seconds(30);
 constexpr Nanos kDeferredPatience = std::chrono::seconds(30);
 constexpr Nanos kWaitForRoom = std::chrono::seconds(2);
+constexpr Nanos kWaitForRaises = std::chrono::milliseconds(500);
 
 std::string text(Millicores cpu) {
   return fmt::format("{}m", cpu.count());
@@ -411,6 +412,11 @@ class Decider {
         .lower_slowly = policy_.scaled_by_hpa,
         .no_decrease = policy_.no_decrease};
     control::Allowed allowed = control::guard(change, s_.guards);
+    if (s_.raise_room && allowed.limit > in_force && allowed.limit - in_force > *s_.raise_room) {
+      allowed.limit = in_force + control::roundDown(*s_.raise_room);
+      allowed.held_by = Hold::kRaiseRate;
+      allowed.again = s_.now + kWaitForRaises;
+    }
     bool waits_for_room = false;
     if (s_.room && allowed.limit > in_force && allowed.limit - in_force > *s_.room) {
       // As much as the quota has left, in whole steps.

@@ -59,6 +59,8 @@ struct Situation {
   bool dry_run = false;
   // How much more the quotas let the pod have now; nothing: no quota.
   std::optional<Millicores> room;
+  // How much more its node's limits may be raised in this second; nothing: no bound.
+  std::optional<Millicores> raise_room;
   MonotonicTime now{};
   WallTime wall{};
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "mbcas/controller/raises.h"
 #include "mbcas/controller/restore.h"
 
 namespace mbcas::controller {
@@ -39,6 +40,7 @@ struct World {
   bool agent_silent = false;
   bool dry_run = false;
   std::optional<Millicores> room{};
+  std::optional<Millicores> raise_room{};
 
   Decision decide(PodMemory& memory) {
     const auto pod = kube::decodeObject<kube::Pod>(fmt::format(
@@ -71,6 +73,7 @@ struct World {
                         .agent_silent = agent_silent,
                         .dry_run = dry_run,
                         .room = room,
+                        .raise_room = raise_room,
                         .now = now,
                         .wall = WallTime(1'000'000s + now.time_since_epoch())};
     return controller::decide(situation, memory);
@@ -406,6 +409,39 @@ TEST(Decide, TheQuotaLeavesSomeRoom) {
   EXPECT_TRUE(decision.again);
 }
 
+TEST(Decide, ANodeIsRaisedInTurns) {
+  World world = managed("200m", "500m");
+  world.raise_room = 105_m;
+  Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 300_m);
+  EXPECT_NE(decision.status->reason.find(control::name(control::Hold::kRaiseRate)),
+            std::string::npos);
+  world.raise_room = 9_m;
+  decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kPending);
+  EXPECT_TRUE(decision.again);
+  world = managed("600m", "500m");
+  world.raise_room = 0_m;
+  EXPECT_EQ(onlyLimit(world.decide()), 500_m) << "a decrease needs no room";
+}
+
+TEST(RaiseBudget, GivesANodeSoMuchInASecond) {
+  RaiseBudget budget;
+  const MonotonicTime start{1h};
+  const auto room = [&](MonotonicTime now) { return budget.room("n1", 2000_m, 2, now); };
+  EXPECT_EQ(room(start), 4000_m);
+  budget.spend("n1", 3000_m, room(start), start);
+  EXPECT_EQ(room(start), 1000_m);
+  EXPECT_EQ(budget.room("n2", 2000_m, 2, start), 4000_m);
+  // Two that looked at the same time overdraw it.
+  budget.spend("n1", 3000_m, 1000_m, start);
+  EXPECT_EQ(room(start), 0_m);
+  EXPECT_EQ(room(start + 500ms), 0_m);
+  EXPECT_EQ(room(start + 1s), 2000_m);
+  EXPECT_EQ(room(start + 1min), 4000_m);
+}
+
 TEST(Decide, AnotherNodesDecisionIsRefused) {
   World world = managed("200m", "500m");
   world.allocation_spec = R"("desiredCPULimit":"500m","nodeName":"n9")";
@@ -447,6 +483,7 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
   world.ready = *rc::gen::inRange(0, 4) != 0;
   world.has_allocation = *rc::gen::inRange(0, 4) != 0;
   if (*rc::gen::arbitrary<bool>()) world.room = Millicores(*rc::gen::inRange(0, 1000));
+  if (*rc::gen::arbitrary<bool>()) world.raise_room = Millicores(*rc::gen::inRange(0, 1000));
   PodMemory memory;
   if (*rc::gen::arbitrary<bool>())
     memory.last_change = world.now - Nanos(1s) * *rc::gen::inRange(0, 60);
@@ -467,6 +504,9 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
     RC_ASSERT(limit <= 3600_m);
     RC_ASSERT(limit.count() % 10 == 0);
     if (world.room && limit > decision.from) RC_ASSERT(limit - decision.from <= *world.room);
+    if (world.raise_room && limit > decision.from) {
+      RC_ASSERT(limit - decision.from <= *world.raise_room);
+    }
   }
   if (decision.purpose == Purpose::kGiveBack) RC_ASSERT(limit > decision.from);
 }

@@ -21,6 +21,7 @@
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/decide.h"
 #include "mbcas/controller/quotas.h"
+#include "mbcas/controller/raises.h"
 #include "mbcas/controller/restore.h"
 #include "mbcas/controller/writer.h"
 #include "mbcas/kube/controller.h"
@@ -174,7 +175,7 @@ class Engine::Impl {
     if (options_.after) options_.after(step);
   }
   double chance() {
-    const std::lock_guard lock(random_mutex_);
+    const std::lock_guard lock(rates_mutex_);
     return std::uniform_real_distribution<double>(0, 1)(random_);
   }
 
@@ -446,6 +447,9 @@ class Engine::Impl {
       if (decision.purpose == Purpose::kGiveBack && !mayGiveBack()) {
         return Reconciled::again(std::chrono::milliseconds(100));
       }
+      if (decision.purpose == Purpose::kManage && decision.to > decision.from) {
+        spendRaise(pod->node.string(), decision.to - decision.from, situation);
+      }
       const bool accepted = send(*pod, allocation.get(), decision, entry);
       if (quota_lock.owns_lock()) quota_lock.unlock();
       if (!accepted) {
@@ -501,6 +505,12 @@ class Engine::Impl {
     situation.guards = settings.law.guards;
     situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
     situation.agent_silent = agentSilent(pod.node);
+    situation.raise_room.reset();
+    if (node && node->capacity.cpu()) {
+      const std::lock_guard lock(rates_mutex_);
+      situation.raise_room = raises_.room(pod.node, *node->capacity.cpu(),
+                                          settings.law.guards.raise_rate, situation.now);
+    }
     if (!situation.policy.managed) return std::nullopt;
     Quotas::Answer answer = quotas_.shareOf(cluster_, pod, objects, settings, situation.now);
     if (answer.share) {
@@ -576,8 +586,8 @@ class Engine::Impl {
     std::map<std::string, double, std::less<>> next;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const auto before = fair.weights.find(keys[i]);
-      const bool changed = before != fair.weights.end() && before->second != weights[i];
-      if (changed && keys[i] != asking) queue().add(keys[i]);
+      const double known = before == fair.weights.end() ? 1 : before->second;
+      if (known != weights[i] && keys[i] != asking) queue().add(keys[i]);
       next.emplace(keys[i], weights[i]);
     }
     fair.weights = std::move(next);
@@ -601,8 +611,14 @@ class Engine::Impl {
     return {};
   }
 
+  void spendRaise(const std::string& node, Millicores raise, const Situation& situation) {
+    if (!situation.raise_room) return;
+    const std::lock_guard lock(rates_mutex_);
+    raises_.spend(node, raise, *situation.raise_room, situation.now);
+  }
+
   bool mayGiveBack() {
-    const std::lock_guard lock(random_mutex_);
+    const std::lock_guard lock(rates_mutex_);
     return give_backs_.take(clock_.monotonic());
   }
 
@@ -729,9 +745,10 @@ class Engine::Impl {
   std::mutex fairness_mutex_;
   std::map<std::string, FairGroup, std::less<>> fair_groups_;  // guarded by fairness_mutex_
 
-  std::mutex random_mutex_;
-  kube::TokenBucket give_backs_;  // guarded by random_mutex_
-  std::mt19937_64 random_;        // guarded by random_mutex_
+  std::mutex rates_mutex_;
+  kube::TokenBucket give_backs_;  // guarded by rates_mutex_
+  RaiseBudget raises_;            // guarded by rates_mutex_
+  std::mt19937_64 random_;        // guarded by rates_mutex_
 
   Quotas quotas_;
   Cluster cluster_;

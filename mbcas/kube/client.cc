@@ -558,6 +558,7 @@ ApiResult<AccessAnswer> Client::mayI(const AccessQuestion& question) {
   json.key("resource").value(question.resource);
   json.key("subresource").value(question.subresource);
   json.key("namespace").value(question.name_space);
+  json.key("name").value(question.name);
   json.endObject().endObject().endObject();
   ApiResult<std::string> body = perform(std::move(call));
   if (!body) return apiFailure(std::move(body).error());

@@ -102,6 +102,7 @@ struct AccessQuestion {
   std::string resource;
   std::string subresource;
   std::string name_space;  // empty: all
+  std::string name{};      // empty: any
 };
 struct AccessAnswer {
   bool allowed = false;
