@@ -203,8 +203,8 @@ Result<std::string> readLocalSocket(const std::string& path, Nanos timeout, std:
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return failed(path, "cannot be read");
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd readable{.fd = socket.fd, .events = POLLIN, .revents = 0};
     if (left.count() <= 0 || ::poll(&readable, 1, static_cast<int>(left.count())) == 0) {
       return failure(path + ": does not answer in time");

@@ -1,5 +1,5 @@
-// A Unix socket on which a process shows its state: who connects is sent one text and the connection
-// is closed. For `mbcas top` and `mbcas explain` on the same machine.
+// A Unix socket on which a process shows its state: who connects is sent one text and the
+// connection is closed. For `mbcas top` and `mbcas explain` on the same machine.
 //
 //   LocalSocket socket = *LocalSocket::listen("/run/mbcas/agent.sock");
 //   poll for socket.fd(), then: socket.serve([&] { return stateJson(view); });

@@ -176,7 +176,9 @@ TEST_F(LocalSocketTest, DoesNotRemoveASuccessorsSocket) {
   const Result<LocalSocket> second = LocalSocket::listen(path);
   ASSERT_TRUE(second);
   first = LocalSocket(std::move(*first));
-  { const LocalSocket ended = std::move(*first); }
+  {
+    const LocalSocket ended = std::move(*first);
+  }
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
