@@ -55,8 +55,8 @@ class Cluster:
         check(result.returncode == 0, f"`cluster {' '.join(arguments)}` failed")
         return result.stdout
 
-    def up(self):
-        self.tool("up", "--name", self.name, "--owner", str(os.getpid()))
+    def up(self, *options):
+        self.tool("up", "--name", self.name, "--owner", str(os.getpid()), *options)
 
     def down(self):
         subprocess.run([TOOL, "down", "--name", self.name], stderr=subprocess.DEVNULL)
@@ -72,9 +72,10 @@ class Cluster:
         return self.run.state["kubeconfig"]
 
     def kubectl(self, *arguments, stdin=None, may_fail=False):
-        result = subprocess.run([self.program, "--kubeconfig", self.kubeconfig(), *arguments],
+        words = [str(word) for word in arguments]
+        result = subprocess.run([self.program, "--kubeconfig", self.kubeconfig(), *words],
                                 input=stdin, capture_output=True, text=True)
-        check(may_fail or result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}")
+        check(may_fail or result.returncode == 0, f"kubectl {' '.join(words)}: {result.stderr}")
         return result.stdout
 
     def get(self, kind, name, *more):
@@ -109,9 +110,12 @@ class Cluster:
         for name in names:
             self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", f"--timeout={WAIT_S}s")
 
-    def cgroup_of(self, name, container_name=None, qos="burstable"):
-        """The directories of a container's cgroup, or of its pod's, one in each hierarchy."""
-        pod = self.get("pod", name)
+    def cgroup_of(self, pod, container_name=None):
+        """The directories of a container's cgroup, or of its pod's, one in each hierarchy. The pod
+        may be the object itself, or the name of one in the namespace default."""
+        if isinstance(pod, str):
+            pod = self.get("pod", pod)
+        qos = pod["status"]["qosClass"].lower()
         path = pathlib.Path("kubepods") / ("" if qos == "guaranteed" else qos) / (
             "pod" + pod["metadata"]["uid"])
         if container_name:
@@ -122,13 +126,13 @@ class Cluster:
         return [top / path for top in cgroups.existing(self.run.state["cgroup"])
                 if (top / path).is_dir()]
 
-    def quota(self, name, container_name=None, qos="burstable"):
+    def quota(self, pod, container_name=None):
         """The CPU limit of a container, or of the whole pod, in millicores, as the kernel has it."""
-        for directory in self.cgroup_of(name, container_name, qos):
+        for directory in self.cgroup_of(pod, container_name):
             quota = read_quota(directory)
             if quota is not None:
                 return quota
-        raise Failure(f"no cgroup of {name}/{container_name}")
+        raise Failure(f"no cgroup of {pod}/{container_name}")
 
     def wait_for(self, name, cpu, container_name="main"):
         eventually(f"{name} has {cpu}m in its cgroup",
