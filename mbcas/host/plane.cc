@@ -48,10 +48,7 @@ Millicores Plane::unmanagedUse(MonotonicTime now) {
   if (!root_) return Millicores(0);
   const auto usage = root_->usage();
   if (!usage) return Millicores(0);
-  const Millicores all =
-      root_at_ == MonotonicTime{} ? Millicores(0) : rate(*usage - root_usage_, now - root_at_);
-  root_usage_ = *usage;
-  root_at_ = now;
+  const Millicores all = machine_.advance(now, *usage).value_or(Millicores(0));
   Millicores pods(0);
   for (const PodView& pod : view_.pods) {
     if (pod.left_alone.empty()) pods += pod.usage;

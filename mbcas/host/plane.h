@@ -24,6 +24,7 @@
 #include "mbcas/host/ledger.h"
 #include "mbcas/host/source.h"
 #include "mbcas/kernel/cgroup.h"
+#include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
 namespace mbcas::host {
@@ -98,8 +99,7 @@ class Plane {
   control::NodeLaw law_;
   std::map<std::string, Known> known_;  // by path
   std::optional<kernel::Cgroup> root_;
-  Nanos root_usage_{0};
-  MonotonicTime root_at_{};
+  sense::UsageMeter machine_;
   View view_;
   std::vector<std::string> told_nested_;
 };

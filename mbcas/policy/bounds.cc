@@ -156,14 +156,7 @@ std::string takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>&
       }
       continue;
     }
-    ManagedContainer managed{.name = container.name.string(), .limit = *container.limits.cpu()};
-    managed.declared = managed.limit;
-    managed.request = container.requests.cpu().value_or(managed.limit);
-    for (const OriginalCpu& original : declared) {
-      if (original.container != managed.name) continue;
-      managed.declared = original.limit.value_or(managed.declared);
-      managed.request = original.request.value_or(managed.request);
-    }
+    ManagedContainer managed = *manageable(container, declared);
     managed.floor = kLimitStep;
     if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
@@ -274,6 +267,20 @@ Result<std::vector<OriginalCpu>> declaredCpu(const kube::Pod& pod) {
   const auto annotation = kube::find(pod.meta.annotations, podallocation::kOriginalResources);
   if (!annotation) return podallocation::currentCpu(pod);
   return podallocation::parseOriginal(*annotation);
+}
+
+std::optional<ManagedContainer> manageable(const kube::Container& container,
+                                           const std::vector<OriginalCpu>& declared) {
+  if (leftAlone(container)) return std::nullopt;
+  ManagedContainer managed{.name = container.name.string(), .limit = *container.limits.cpu()};
+  managed.declared = managed.limit;
+  managed.request = container.requests.cpu().value_or(managed.limit);
+  for (const OriginalCpu& original : declared) {
+    if (original.container != managed.name) continue;
+    managed.declared = original.limit.value_or(managed.declared);
+    managed.request = original.request.value_or(managed.request);
+  }
+  return managed;
 }
 
 PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,

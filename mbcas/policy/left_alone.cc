@@ -26,27 +26,24 @@ std::optional<std::string> leftAlone(const kube::Container& container) {
   return std::nullopt;
 }
 
-std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
-                               const Settings& settings) {
+namespace {
+
+// Either place says no.
+bool saysNo(const kube::ObjectMeta& meta) {
+  return kube::find(meta.annotations, kManaged) == "false" ||
+         kube::find(meta.labels, kManaged) == "false";
+}
+
+}  // namespace
+
+std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
   if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
   if (pod.terminal()) return Apart{"it has finished", false};
   const std::vector<std::string>& excluded = settings.excluded_namespaces;
   if (std::find(excluded.begin(), excluded.end(), pod.meta.namespace_.view()) != excluded.end()) {
     return Apart{fmt::format("namespace {} is excluded", pod.meta.namespace_.view())};
   }
-  if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
-  if (objects.name_space->phase == "Terminating") {
-    return Apart{"its namespace is being deleted", false};
-  }
-  // Either place says no.
-  const auto says_no = [](const kube::ObjectMeta& meta) {
-    return kube::find(meta.annotations, kManaged) == "false" ||
-           kube::find(meta.labels, kManaged) == "false";
-  };
-  if (says_no(pod.meta)) return Apart{fmt::format("opted out: {}=false on the pod", kManaged)};
-  if (says_no(objects.name_space->meta)) {
-    return Apart{fmt::format("opted out: {}=false on the namespace", kManaged)};
-  }
+  if (saysNo(pod.meta)) return Apart{fmt::format("opted out: {}=false on the pod", kManaged)};
   if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
   if (pod.windows) return Apart{"Windows pods cannot be resized", false};
   if (pod.pod_level_resources) return Apart{"it has resources at the level of the pod", false};
@@ -55,6 +52,19 @@ std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
     return Apart{fmt::format("QoS class Guaranteed, without {}=true", kManageGuaranteed)};
   }
   if (!pod.nodeSupportsResize()) return Apart{"its node does not support in-place resize", false};
+  return std::nullopt;
+}
+
+std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
+                               const Settings& settings) {
+  if (std::optional<Apart> apart = leftAlone(pod, settings)) return apart;
+  if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
+  if (objects.name_space->phase == "Terminating") {
+    return Apart{"its namespace is being deleted", false};
+  }
+  if (saysNo(objects.name_space->meta)) {
+    return Apart{fmt::format("opted out: {}=false on the namespace", kManaged)};
+  }
   for (const auto& vpa : objects.vpas) {
     if (!targets(vpa->target, pod)) continue;
     for (const kube::Container& container : pod.containers) {
