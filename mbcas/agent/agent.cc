@@ -31,7 +31,7 @@ using podallocation::PodAllocation;
 using std::chrono::seconds;
 
 constexpr Nanos kLeaseInterval = seconds(10);
-constexpr Nanos kLongestCheckDelay = seconds(30);
+constexpr Nanos kLongestCheckDelay = seconds(10);
 // A watch costs a request when it is renewed, and nothing else. Bookmarks show that it lives.
 constexpr Nanos kWatchTime = std::chrono::minutes(30);
 constexpr Nanos kPatienceAtTheEnd = seconds(2);

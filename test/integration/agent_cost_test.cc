@@ -102,17 +102,7 @@ TEST_F(AgentCostTest, AFullNodeInCalm) {
       },
       300s))
       << agent->err();
-  std::size_t writes = 0;
-  ASSERT_TRUE(eventually(
-      [&] {
-        const std::size_t before =
-            std::exchange(writes, audited().count("patch", "podallocations"));
-        std::this_thread::sleep_for(20s);
-        return before == writes && audited().count("patch", "podallocations") == writes;
-      },
-      600s))
-      << "it does not become calm\n"
-      << agent->out();
+  ASSERT_TRUE(becomesCalm()) << agent->out();
 
   const std::chrono::seconds window = soak ? 300s : 30s;
   const auto begin = std::chrono::steady_clock::now();

@@ -188,6 +188,17 @@ class AgentTest : public ControllerTest {
     ASSERT_TRUE(written) << written.error().describe();
   }
 
+  // What follows new bounds (a wanted limit, a reason) has been written when nothing is for 20 s.
+  static bool becomesCalm() {
+    return eventually(
+        [] {
+          const std::size_t before = audited().count("patch", "podallocations");
+          std::this_thread::sleep_for(std::chrono::seconds(20));
+          return audited().count("patch", "podallocations") == before;
+        },
+        std::chrono::seconds(600));
+  }
+
   static inline std::string agent_config;
   static inline int processes = 0;
   FakeCgroups cgroups;
