@@ -1,7 +1,9 @@
 // mbcas-agent: senses one node's pods, decides what CPU limit each should have, and says so.
 #include <fmt/format.h>
+#include <link.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -67,6 +70,27 @@ void tuneMemory() {
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
   ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
+// The agent has begun, and most of what it needed for that it will not need again: its lists were
+// larger than what is kept of them, and half of the program's own pages were read only to start.
+// Those are the file's; what is wanted again is found in the page cache.
+void forgetTheStart() {
+  ::malloc_trim(0);
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void*) {
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+          const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / page * page;
+          const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+          // NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader says it is
+          ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+        }
+        return 0;
+      },
+      nullptr);
 }
 
 // A descriptor for each file of each cgroup: more than the usual 1024 on a full node.
@@ -173,8 +197,7 @@ int run(const Flags& flags) {
                               .log = [&](const std::string& line) { log.info(line); },
                               .log_error = [&](const std::string& line) { log.error(line); },
                               .state = [&](const std::string& json) { out.write(json); },
-                              // The lists that it began with were larger than what is kept of them.
-                              .on_settled = [] { ::malloc_trim(0); }};
+                              .on_settled = forgetTheStart};
   if (flags.once) {
     options.samples = policy::parseSettings(flags.settings)->settings.warmup + 3;
   } else if (flags.log_level == "info") {
