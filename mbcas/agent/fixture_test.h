@@ -66,18 +66,18 @@ struct ModelPod {
   std::string qos = "Burstable";
   // What the controller makes of it.
   bool managed = true;
-  std::optional<Millicores> floor{};    // default: the larger of 100m and the request
+  std::optional<Millicores> floor{};    // default: 100m; and the request at least
   std::optional<Millicores> ceiling{};  // default: 90 % of the machine
   std::optional<Millicores> start{};
   double weight = 1;
 
   // From here on as it comes.
-  int index = -1;                     // in the model kernel
-  std::vector<Millicores> limits{};   // of the containers, in the pod's spec
-  std::vector<Millicores> actual{};   // in force
+  int index = -1;                    // in the model kernel
+  std::vector<Millicores> limits{};  // of the containers, in the pod's spec
+  std::vector<Millicores> actual{};  // in force
   bool original_kept = false;
   std::optional<MonotonicTime> last_change{};
-  std::optional<MonotonicTime> actuated{};  // when what the spec says will be in force
+  std::optional<MonotonicTime> actuated{};    // when what the spec says will be in force
   std::optional<podallocation::Spec> spec{};  // of its PodAllocation
   bool judged = false;                        // its bounds are published
   int changes = 0;                            // of the limits in force
@@ -192,7 +192,7 @@ class ModelCluster {
   }
 
   Millicores floorOf(const ModelPod& pod) const {
-    return std::min(control::roundUp(pod.floor.value_or(std::max(100_m, pod.request()))),
+    return std::min(control::roundUp(std::max(pod.floor.value_or(100_m), pod.request())),
                     ceilingOf(pod));
   }
   Millicores ceilingOf(const ModelPod& pod) const {
@@ -253,15 +253,14 @@ class ModelCluster {
         pod.spec->desired == pod.limit()
             ? pod.limit()
             : std::clamp(control::roundUp(pod.spec->desired), floorOf(pod), ceilingOf(pod));
-    const control::Allowed allowed =
-        control::guard({.now = clock.monotonic(),
-                        .last_change = pod.last_change,
-                        .in_force = pod.limit(),
-                        .desired = desired,
-                        .constrained = desired < pod.declared(),
-                        .no_decrease = pod.ready ? control::Hold::kNothing
-                                                 : control::Hold::kNotReady},
-                       settings.law.guards);
+    const control::Allowed allowed = control::guard(
+        {.now = clock.monotonic(),
+         .last_change = pod.last_change,
+         .in_force = pod.limit(),
+         .desired = desired,
+         .constrained = desired < pod.declared(),
+         .no_decrease = pod.ready ? control::Hold::kNothing : control::Hold::kNotReady},
+        settings.law.guards);
     if (allowed.limit == pod.limit()) return;
     control::Pod on_the_way;
     std::vector<Millicores> target;
@@ -332,11 +331,10 @@ class ModelAgent {
   explicit ModelAgent(ModelCluster& around, bool adaptive = true,
                       std::unique_ptr<kernel::PodSource> source = nullptr)
       : cluster(around),
-        pipeline(source ? std::move(source)
-                        : std::make_unique<sim::ModelFiles>(around.kernel,
-                                                            sim::ModelFiles::Options{}),
-                 around.clock,
-                 {.node_name = "n1", .cpus = around.kernel.cpus(), .adaptive = adaptive}),
+        pipeline(
+            source ? std::move(source)
+                   : std::make_unique<sim::ModelFiles>(around.kernel, sim::ModelFiles::Options{}),
+            around.clock, {.node_name = "n1", .cpus = around.kernel.cpus(), .adaptive = adaptive}),
         outbox(Outbox::Options{}),
         next_tick(around.clock.monotonic()) {
     around.changed = true;

@@ -90,10 +90,10 @@ class Pipeline::Impl {
 
  private:
   struct Container {
-    std::optional<std::size_t> signals{};  // where, among its pod's
-    std::uint64_t cgroup = 0;              // that it was managed in last
-    std::optional<Millicores> limit{};     // in force, as last seen
-    bool throttled = false;                // at the last sample
+    std::optional<std::size_t> signals{};    // where, among its pod's
+    std::uint64_t cgroup = 0;                // that it was managed in last
+    std::optional<Millicores> limit{};       // in force, as last seen
+    bool throttled = false;                  // at the last sample
     std::optional<MonotonicTime> differs{};  // since when not what Kubernetes says
     Millicores told;                         // which difference was told
   };
@@ -156,7 +156,7 @@ class Pipeline::Impl {
   std::map<std::string, Pod, std::less<>> pods_;  // by UID
   std::uint64_t joined_ = 0;                      // structure of the signals when last joined
   control::NodeInput input_{};
-  std::vector<Pod*> places_{};                     // parallel to input_.pods
+  std::vector<Pod*> places_{};                       // parallel to input_.pods
   const control::NodeDecision* decision_ = nullptr;  // of the last sample; null: none
 
   std::unique_ptr<kernel::CgroupReader> root_{};
@@ -311,6 +311,7 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   if (throttlingBegan() && !changed && adaptive() && tripwire_.another(now)) {
     due_ = now + Tripwire::interval(interval);
     tripwire_.disarm();
+    outcome_.sampled = false;
     return;
   }
   admit(changed);
@@ -363,10 +364,11 @@ void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
       container.differs = now;
     } else if (now - *container.differs >= kLongestResize && container.told != *kernel) {
       container.told = *kernel;
-      note(fmt::format("{}/{}: container {} has a limit of {}m in the kernel, where Kubernetes "
-                       "says {}m: that one is decided from",
-                       pod.member.name_space, pod.member.name, member.name, kernel->count(),
-                       member.limit.count()));
+      note(
+          fmt::format("{}/{}: container {} has a limit of {}m in the kernel, where Kubernetes "
+                      "says {}m: that one is decided from",
+                      pod.member.name_space, pod.member.name, member.name, kernel->count(),
+                      member.limit.count()));
     }
     if (!pod.member.managed() || container.cgroup == signals.cgroup) continue;
     container.cgroup = signals.cgroup;
@@ -398,9 +400,9 @@ bool Pipeline::Impl::fresh(const Pod& pod, MonotonicTime now) const {
   return true;
 }
 
-// Whether some container is throttled that was not before: by a load that began within the interval,
-// which shows a part of itself only. Another sample soon shows the whole, and one wish for that is
-// better than one for the part now and another one when that is in force.
+// Whether some container is throttled that was not before: by a load that began within the
+// interval, which shows a part of itself only. Another sample soon shows the whole, and one wish
+// for that is better than one for the part now and another one when that is in force.
 bool Pipeline::Impl::throttlingBegan() {
   bool began = false;
   for (auto& [uid, pod] : pods_) {
@@ -440,9 +442,8 @@ void Pipeline::Impl::admit(bool changed) {
     in.start = member.bounds->start;
     in.ready = member.ready;
     for (const MemberContainer& container : member.containers) {
-      in.containers.push_back({.name = container.name,
-                               .declared = container.declared,
-                               .request = container.request});
+      in.containers.push_back(
+          {.name = container.name, .declared = container.declared, .request = container.request});
     }
     if (!law_.state().pods.contains(uid)) resume(pod);
   }
@@ -455,8 +456,8 @@ void Pipeline::Impl::resume(const Pod& pod) {
                           .wanted = member.spec->wanted.value_or(Millicores(0))};
   for (std::size_t c = 0; c < member.containers.size(); ++c) {
     const auto& said = member.spec->containers;
-    const auto same = std::ranges::find(said, member.containers[c].name,
-                                        &podallocation::ContainerLimit::name);
+    const auto same =
+        std::ranges::find(said, member.containers[c].name, &podallocation::ContainerLimit::name);
     state.containers.push_back(same == said.end() ? *pod.containers[c].limit : same->desired);
     state.desired += state.containers.back();
   }
@@ -479,15 +480,15 @@ void Pipeline::Impl::decide(MonotonicTime now) {
   decision_ = nullptr;
   if (!node_) return;
   input_.now = now;
-  input_.capacity = node_->capacity.cpu().value_or(Millicores(1000) *
-                                                   static_cast<std::int64_t>(options_.cpus));
+  input_.capacity =
+      node_->capacity.cpu().value_or(Millicores(1000) * static_cast<std::int64_t>(options_.cpus));
   input_.pressure_conditions = pressureConditions(*node_);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Pod& pod = *places_[i];
     control::Pod& in = input_.pods[i];
     const sense::PodSignals* const signals = signalsOf(pod);
-    in.memory_or_io_pressure = signals != nullptr && (pressed(signals->memory_pressure) ||
-                                                      pressed(signals->io_pressure));
+    in.memory_or_io_pressure =
+        signals != nullptr && (pressed(signals->memory_pressure) || pressed(signals->io_pressure));
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
       in.containers[c].limit = *pod.containers[c].limit;
       in.containers[c].need = needOf(pod, c, now);
@@ -575,10 +576,11 @@ void Pipeline::Impl::wish(Pod& pod, Spec spec, bool urgent, MonotonicTime now) {
   pod.said = spec;
   pod.said_at = now;
   pod.confirmed = false;
-  outcome_.wishes.push_back({.uid = pod.member.uid,
-                             .spec = std::move(spec),
-                             .urgent = urgent,
-                             .urgency = pod.member.weight * static_cast<double>(shortfall.count())});
+  outcome_.wishes.push_back(
+      {.uid = pod.member.uid,
+       .spec = std::move(spec),
+       .urgent = urgent,
+       .urgency = pod.member.weight * static_cast<double>(shortfall.count())});
 }
 
 Spec Pipeline::Impl::specOf(const Pod& pod) const {
@@ -633,9 +635,8 @@ const View& Pipeline::Impl::view() {
     view_.node.pods.clear();
   }
   for (const auto& [uid, pod] : pods_) view_.pods.push_back(viewOf(pod));
-  std::ranges::sort(view_.pods, {}, [](const PodView& pod) {
-    return std::tie(pod.name_space, pod.name, pod.uid);
-  });
+  std::ranges::sort(view_.pods, {},
+                    [](const PodView& pod) { return std::tie(pod.name_space, pod.name, pod.uid); });
   return view_;
 }
 

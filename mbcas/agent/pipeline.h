@@ -35,8 +35,8 @@ struct Wish {
 };
 
 struct Outcome {
-  bool sampled = false;              // false: it was only looked whether to; the rest is empty
-  std::vector<Wish> wishes{};        // decided anew at this tick
+  bool sampled = false;        // and decided; false: it was only looked, and there are no wishes
+  std::vector<Wish> wishes{};  // decided anew at this tick
   std::vector<std::string> ended{};  // UIDs that are to be forgotten, with what waits for them
   std::vector<std::string> notes{};  // what a person should be told, once
   Nanos next{};                      // until tick() is to be called again, from when it was called

@@ -227,8 +227,8 @@ void NodeLaw::measure(const NodeInput& input) {
   decision_.demand = state_.demand.median();
   const double border = state_.scarce ? settings_.scarce_until : settings_.scarce_from;
   if (state_.demand.size() >= kEnoughSamples) {
-    state_.scarce = decision_.demand >= scaled(decision_.capacity, border) &&
-                    decision_.demand > Millicores(0);
+    state_.scarce =
+        decision_.demand >= scaled(decision_.capacity, border) && decision_.demand > Millicores(0);
   }
   decision_.scarce = state_.scarce;
 }
@@ -323,7 +323,11 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
     if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, state)) {
       learnPatience(*desired, answer, input.now, settings_.regret, state);
-      decision.publish |= publishing.moveTo(*desired, splitLimit(pod, needs, *desired), state);
+      // The limit in force, where that is what it keeps, may lie between two steps.
+      const bool keeps = *desired == view.limit && *desired != roundUp(*desired);
+      decision.publish |=
+          publishing.moveTo(keeps ? *desired : roundUp(*desired),
+                            keeps ? limitsOf(pod) : splitLimit(pod, needs, *desired), state);
     }
     // While it is too new to judge, what it wants is not known.
     if (view.warm) {
