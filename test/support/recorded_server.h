@@ -3,7 +3,7 @@
 //
 // The file: {"objects": {"/api/v1 pods": [...], "/apis/coordination.k8s.io/v1 leases": [...]},
 //            "texts": {"/version": {...}, "/api/v1/nodes/n1/proxy/stats/summary": "..."},
-//            "forbidden": ["patch pods/resize"]}
+//            "forbidden": ["patch pods/resize"]}      to the caller himself
 // "@-65" in a string of it becomes the time 65 seconds ago.
 #pragma once
 
