@@ -17,10 +17,10 @@ namespace mbcas::agent {
 // A container that can be managed.
 struct MemberContainer {
   std::string name{};
-  std::string id{};      // its cgroup's; empty: not known yet
-  bool running = false;  // one that is known not to run uses nothing
+  std::string id{};       // its cgroup's; empty: not known yet
+  bool running = false;   // one that is known not to run uses nothing
   bool reported = false;  // the kubelet has said whether it does
-  Millicores limit;      // as Kubernetes says: of the status, else of the spec
+  Millicores limit;       // as Kubernetes says: of the status, else of the spec
   Millicores spec_limit;
   Millicores declared;
   Millicores request;  // its limit never goes below; 0 where request and limit move together
@@ -31,7 +31,7 @@ struct Member {
   std::string uid{};
   std::string name_space{};
   std::string name{};
-  std::string cgroup{};  // the UID in the name of its cgroup: a static pod's is another one
+  std::string cgroup{};      // the UID in the name of its cgroup: a static pod's is another one
   std::string left_alone{};  // why nothing is decided for it
   std::vector<MemberContainer> containers{};
   Millicores all_requests;  // of everything in it

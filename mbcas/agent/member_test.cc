@@ -112,9 +112,9 @@ TEST(Member, IsLeftAloneWhereItCannotBeManaged) {
             "opted out: mbcas.io/managed=false on the pod");
   EXPECT_EQ(why(R"(,"annotations":{"kubernetes.io/config.mirror":"h"})", kTwo, kRunning),
             "static pod: the API cannot change it");
-  EXPECT_EQ(why("", R"(,"containers":[{"name":"main"}])",
-                R"("phase":"Running","qosClass":"Burstable")"),
-            "container main has no CPU limit, and one that is added cannot be removed");
+  EXPECT_EQ(
+      why("", R"(,"containers":[{"name":"main"}])", R"("phase":"Running","qosClass":"Burstable")"),
+      "container main has no CPU limit, and one that is added cannot be removed");
   EXPECT_EQ(why(R"(,"annotations":{"mbcas.io/original-resources":"rubbish"})", kTwo, kRunning)
                 .substr(0, 27),
             "mbcas.io/original-resources");

@@ -126,7 +126,7 @@ class Outbox::Impl {
     std::optional<Wish> under_way{};
     std::optional<podallocation::Spec> written{};
     std::optional<podallocation::Spec> refused{};  // by the last answer
-    std::uint64_t since = 0;  // the order in which they began to wait
+    std::uint64_t since = 0;                       // the order in which they began to wait
     int failures = 0;
     MonotonicTime not_before{};
     MonotonicTime asked_until{};  // by the server

@@ -24,9 +24,9 @@ namespace mbcas::agent {
 
 enum class WriteResult : std::uint8_t {
   kDone,
-  kGone,      // the pod or its namespace is no more: forget it
-  kRefused,   // by the schema or a policy: tried again late, or when there is a new wish
-  kFailed,    // anything that may pass: the server does not answer, 429, 5xx
+  kGone,     // the pod or its namespace is no more: forget it
+  kRefused,  // by the schema or a policy: tried again late, or when there is a new wish
+  kFailed,   // anything that may pass: the server does not answer, 429, 5xx
 };
 
 class Outbox {

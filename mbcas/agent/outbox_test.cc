@@ -258,8 +258,8 @@ RC_GTEST_PROP(Outbox, NeverWritesWhatIsStale, ()) {
         break;
       case 5:
         if (!under_way.empty()) {
-          end(under_way.begin()->first, *rc::gen::element(WriteResult::kDone, WriteResult::kFailed,
-                                                          WriteResult::kGone));
+          end(under_way.begin()->first,
+              *rc::gen::element(WriteResult::kDone, WriteResult::kFailed, WriteResult::kGone));
         }
         break;
       default:

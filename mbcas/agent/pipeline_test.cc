@@ -63,8 +63,7 @@ TEST(Pipeline, RelievesAThrottledPod) {
   EXPECT_EQ(view.declared, 200_m);
   EXPECT_EQ(view.decision.desired, web.inForce());
   EXPECT_EQ(view.weight, 100);
-  EXPECT_NE(web.spec->reason.find("at most 1000m over 5 s"), std::string::npos)
-      << web.spec->reason;
+  EXPECT_NE(web.spec->reason.find("at most 1000m over 5 s"), std::string::npos) << web.spec->reason;
 }
 
 TEST(Pipeline, TheMostUrgentWishIsTheOneWithTheGreatestShortfallForItsWeight) {
@@ -86,10 +85,9 @@ TEST(Pipeline, IsCalmUnderSteadyLoad) {
   cluster.add(podOf("idle", {}));
   cluster.add(podOf("steady", spin(1)));
   cluster.add(podOf("bursty", periodic(50ms, 1s)));
-  cluster.add(podOf("service", {.kind = sim::WorkloadSpec::Kind::kService,
-                                .threads = 4,
-                                .rate = 50,
-                                .work = 5ms}));
+  cluster.add(
+      podOf("service",
+            {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 50, .work = 5ms}));
   ModelAgent agent(cluster);
   agent.run(4min);  // until guesses are trimmed
   for (auto& [uid, pod] : cluster.pods) pod.changes = pod.writes = 0;
@@ -366,9 +364,9 @@ TEST(Pipeline, WhatTheClusterDoesNotShowIsSaidAgainAfterAMinute) {
 
 TEST(Pipeline, AContainerThatDoesNotRunUsesNothing) {
   ModelCluster cluster;
-  ModelPod& web = cluster.add({.uid = "web",
-                               .containers = {{.limit = 200_m, .work = spin(1, 20s)},
-                                              {.name = "side", .limit = 300_m}}});
+  ModelPod& web = cluster.add(
+      {.uid = "web",
+       .containers = {{.limit = 200_m, .work = spin(1, 20s)}, {.name = "side", .limit = 300_m}}});
   ModelAgent agent(cluster);
   agent.run(10s);
   // Its cgroup is gone, and the kubelet says that it waits.
@@ -426,9 +424,8 @@ Reactions reactions(bool adaptive) {
   for (int i = 0; i < 50; ++i) {
     ModelCluster cluster(4);
     cluster.add(podOf(
-        "noise",
-        {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 20, .work = 5ms}, 100_m,
-        1000_m));
+        "noise", {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 20, .work = 5ms},
+        100_m, 1000_m));
     // It is throttled once its first quota of 20 ms is used up.
     const MonotonicTime throttled{20s + 37ms * i};
     ModelPod& web = cluster.add(podOf("web", spin(1, throttled.time_since_epoch() - 20ms)));
@@ -465,10 +462,9 @@ TEST(Pipeline, SeesALoadThatBeginsBetweenTwoSamples) {
 TEST(Pipeline, ARestlessNodeCostsLittleMore) {
   ModelCluster cluster(4);
   for (int i = 0; i < 8; ++i) {
-    cluster.add(podOf(fmt::format("p{}", i), {.kind = sim::WorkloadSpec::Kind::kBursty,
-                                             .threads = 2,
-                                             .on = 100ms,
-                                             .period = 700ms}));
+    cluster.add(podOf(
+        fmt::format("p{}", i),
+        {.kind = sim::WorkloadSpec::Kind::kBursty, .threads = 2, .on = 100ms, .period = 700ms}));
   }
   ModelAgent agent(cluster);
   agent.run(1min);

@@ -116,8 +116,8 @@ class Cluster {
     for (const auto& [path, pod] : tree_.pods()) {
       const std::vector<Limited> containers = limited(pod);
       world_.pods.push_back(*kube::decodeObject<kube::Pod>(podJson(pod.uid, containers)));
-      world_.allocations.push_back(*kube::decodeObject<podallocation::PodAllocation>(
-          allocationJson(pod.uid, containers)));
+      world_.allocations.push_back(
+          *kube::decodeObject<podallocation::PodAllocation>(allocationJson(pod.uid, containers)));
     }
     return world_;
   }

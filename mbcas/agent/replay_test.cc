@@ -31,8 +31,7 @@ TEST(Replay, DecidesAsTheAgentWouldHave) {
   golden << std::ifstream("test/golden/agent/replay.jsonl").rdbuf();
   std::string text;
   for (const char* name : {"v1-cgroupfs", "v2-containerd-systemd"}) {
-    const Result<Lines> lines =
-        replayed(std::string("test/captures/") + name + ".json");
+    const Result<Lines> lines = replayed(std::string("test/captures/") + name + ".json");
     ASSERT_TRUE(lines) << lines.error().message();
     for (const std::string& line : *lines) text += line + "\n";
   }
@@ -40,8 +39,7 @@ TEST(Replay, DecidesAsTheAgentWouldHave) {
 }
 
 TEST(Replay, TellsTheStateInTheEnd) {
-  const Result<Lines> lines =
-      replayed("test/captures/v1-kind.json", {.cpus = 2, .state = true});
+  const Result<Lines> lines = replayed("test/captures/v1-kind.json", {.cpus = 2, .state = true});
   ASSERT_TRUE(lines);
   EXPECT_TRUE(lines->back().starts_with(R"({"node":"replay","time":"1970-01-01T)"));
   EXPECT_NE(lines->back().find(R"("ticks":4,)"), std::string::npos) << "each step is a sample";

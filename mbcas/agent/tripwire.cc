@@ -9,8 +9,7 @@ constexpr Nanos kPeriod = std::chrono::milliseconds(100);
 
 }  // namespace
 
-void Tripwire::arm(MonotonicTime now, Nanos total, Millicores use,
-                   std::optional<Millicores> room) {
+void Tripwire::arm(MonotonicTime now, Nanos total, Millicores use, std::optional<Millicores> room) {
   meter_ = {};
   meter_.advance(now, total);
   use_ = use;

@@ -23,7 +23,8 @@ class Tripwire {
     double burst = 20;
     Millicores least{20};  // a smaller rise is noise
   };
-  explicit Tripwire(const Options& options) : options_(options), bucket_(options.per_second, options.burst) {}
+  explicit Tripwire(const Options& options)
+      : options_(options), bucket_(options.per_second, options.burst) {}
 
   // After a sample. `total`: the machine's CPU time so far; `use`: its use in the interval that
   // ended; `room`: what the pod closest to its limit has left; nothing: there is none to watch.

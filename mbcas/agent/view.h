@@ -17,8 +17,8 @@ namespace mbcas::agent {
 
 struct ContainerView {
   std::string name{};
-  demand::Need need{};               // need.last has the numbers it came from
-  Millicores limit;                  // in force, by the kernel
+  demand::Need need{};  // need.last has the numbers it came from
+  Millicores limit;     // in force, by the kernel
   Millicores declared;
   Millicores request;
   Millicores desired;
@@ -30,7 +30,7 @@ struct PodView {
   std::string uid{};
   std::string left_alone{};  // why nothing is decided for it; empty: it is managed
   Millicores usage;
-  Millicores blocked;                   // throttled time per wall time
+  Millicores blocked;                    // throttled time per wall time
   std::optional<double> cpu_pressure{};  // shares of wall time, 0 to 1
   std::optional<double> contention{};
   double weight = 1;
@@ -38,26 +38,26 @@ struct PodView {
   bool ready = true;
   Millicores limit;  // in force: sum over the managed containers
   Millicores declared;
-  Millicores applied;                          // what the controller last saw actuated; 0: nothing
+  Millicores applied;  // what the controller last saw actuated; 0: nothing
   std::optional<podallocation::Bounds> bounds{};  // as the controller published them
-  std::vector<ContainerView> containers{};     // managed ones
-  control::PodDecision decision{};             // of managed pods
+  std::vector<ContainerView> containers{};        // managed ones
+  control::PodDecision decision{};                // of managed pods
 };
 
 struct View {
   MonotonicTime at{};
   WallTime wall{};
   std::string node_name{};
-  Millicores capacity;           // of the machine
+  Millicores capacity;  // of the machine
   Millicores unmanaged_use;
-  control::NodeDecision node{};  // its `pods` are in PodView::decision
-  std::vector<PodView> pods{};   // every pod of the node, managed or not, by namespace and name
+  control::NodeDecision node{};      // its `pods` are in PodView::decision
+  std::vector<PodView> pods{};       // every pod of the node, managed or not, by namespace and name
   std::vector<std::string> notes{};  // the last ones of Outcome::notes, newest last
   sense::SenseCounters sense{};
 };
 
-// One pod's decision as one JSON object, without a line end: the decision log, which `mbcas explain`
-// reads, and an element of the state. docs/agent.md lists the fields.
+// One pod's decision as one JSON object, without a line end: the decision log, which `mbcas
+// explain` reads, and an element of the state. docs/agent.md lists the fields.
 std::string decisionJson(const View& view, const PodView& pod);
 
 // The whole state as one JSON object: {"node":...,"time":...,"capacity":...,...,"pods":[...]}.
