@@ -108,8 +108,12 @@ TEST(Completion, InZsh) {
 
 TEST(Completion, InFish) {
   if (::access("/usr/bin/fish", X_OK) != 0) GTEST_SKIP() << "fish is not installed";
-  const std::string program = script("fish") + "\ncomplete -C 'mbcas re'\n";
-  EXPECT_EQ(shell("/usr/bin/fish", {"--no-execute", "/dev/stdin"}, program).err, "");
+  const std::string binary = MBCAS_BINARY;
+  const std::string program = "set -x PATH " + binary.substr(0, binary.rfind('/')) + " $PATH\n" +
+                              script("fish") + "complete -C 'mbcas pods u'\n";
+  const Outcome outcome = shell("/usr/bin/fish", {"--no-config"}, program);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out, "usage\tCPU in use, beside requests and limits\n");
 }
 
 }  // namespace
