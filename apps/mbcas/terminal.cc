@@ -117,14 +117,15 @@ Screen::~Screen() {
 }
 
 void Screen::draw(const std::vector<std::string>& lines) {
-  // Each line cleared to its end, and the rest below the last: no flicker, and nothing stays when
-  // the window changes its size.
+  // Each line cleared before it is written (after a line as wide as the screen its last character
+  // would go), and the rest below the last: no flicker, and nothing stays when the window changes
+  // its size.
   std::string frame = "\x1b[H";
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    frame += lines[i] + "\x1b[K";
+    frame += "\x1b[K" + lines[i];
     if (i + 1 < lines.size()) frame += "\r\n";
   }
-  frame += "\x1b[J";
+  if (lines.size() < terminalSize().height) frame += "\r\n\x1b[J";
   fmt::print("{}", frame);
   std::fflush(stdout);
 }

@@ -54,11 +54,15 @@ std::vector<std::string> top(const RecordedState& state) {
 const std::vector<std::string> kColours = {"NO_COLOR=", "TERM=xterm-256color"};
 const std::vector<std::string> kNoColours = {"NO_COLOR=1", "TERM=xterm-256color"};
 
-void expectLeft(Terminal& terminal, int exit_code = 0) {
+// The terminal is as it was before. (A picture that was under way while the window became smaller
+// may have been too wide.)
+void expectLeft(Terminal& terminal, int exit_code = 0, bool always_fitted = true) {
   EXPECT_EQ(terminal.wait(), exit_code);
   EXPECT_FALSE(terminal.screen().alternate());
   EXPECT_TRUE(terminal.screen().cursorVisible());
-  EXPECT_FALSE(terminal.screen().overflowed());
+  if (always_fitted) {
+    EXPECT_FALSE(terminal.screen().overflowed());
+  }
   EXPECT_EQ(terminal.screen().unknown(), "");
 }
 
@@ -106,7 +110,7 @@ TEST(TopInATerminal, FollowsTheSizeOfItsWindow) {
   ASSERT_TRUE(terminal.until(is_small)) << terminal.screen().text();
   expectGolden("test/golden/cli/terminal-top-40x8.txt", terminal.seen());
   terminal.type("\x03");  // Ctrl-C
-  expectLeft(terminal);
+  expectLeft(terminal, 0, false);
 }
 
 TEST(TopInATerminal, ColoursOnlyWhereTheyAreWanted) {

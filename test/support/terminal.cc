@@ -69,24 +69,31 @@ void VirtualScreen::newLine() {
 void VirtualScreen::sequence(std::string_view parameters, char final,
                              const std::function<void()>& frame) {
   const bool on = final == 'h';
+  // Behind the last column the cursor still stands on it: erasing takes its character.
+  const std::size_t column = std::min(column_, size_.columns - 1);
   if (final == 'H' && parameters.empty()) {
+    frame();
     row_ = column_ = 0;
   } else if (final == 'K' && parameters.empty()) {
-    for (std::size_t c = column_; c < size_.columns; ++c) grid_[row_][c] = " ";
+    for (std::size_t c = column; c < size_.columns; ++c) grid_[row_][c] = " ";
   } else if (final == 'J' && (parameters.empty() || parameters == "2")) {
     if (parameters == "2") {
       grid_ = blank();
     } else {
-      for (std::size_t c = column_; c < size_.columns; ++c) grid_[row_][c] = " ";
+      for (std::size_t c = column; c < size_.columns; ++c) grid_[row_][c] = " ";
       for (std::size_t r = row_ + 1; r < size_.rows; ++r) grid_[r].assign(size_.columns, " ");
-      frame();
     }
   } else if (final == 'm') {
     coloured_ |= !parameters.empty() && parameters != "0";
   } else if ((on || final == 'l') && parameters == "?25") {
     cursor_visible_ = on;
   } else if ((on || final == 'l') && parameters == "?1049") {
-    if (on != alternate_) std::swap(grid_, other_);
+    frame();
+    if (on != alternate_) {
+      std::swap(grid_, other_);
+      std::swap(row_, other_row_);
+      std::swap(column_, other_column_);
+    }
     if (on) grid_ = blank();
     alternate_ = on;
   } else if (unknown_.empty()) {

@@ -27,7 +27,8 @@ class VirtualScreen {
  public:
   explicit VirtualScreen(TerminalSize size);
 
-  // Calls `frame` whenever a picture is complete: after "erase below", which ends one here.
+  // Calls `frame` whenever a picture is complete: before the cursor goes home for the next one, or
+  // the screen is left.
   void feed(std::string_view bytes, const std::function<void()>& frame);
   void resize(TerminalSize size);
 
@@ -52,6 +53,8 @@ class VirtualScreen {
   Grid other_;  // the screen that is not shown
   std::size_t row_ = 0;
   std::size_t column_ = 0;
+  std::size_t other_row_ = 0;
+  std::size_t other_column_ = 0;
   std::string pending_;  // a sequence or character that has only begun
   bool alternate_ = false;
   bool cursor_visible_ = true;
