@@ -529,8 +529,6 @@ Millicores Pipeline::Impl::unmanagedUse(MonotonicTime now) {
   return std::max(machine_use_.value_or(others) - managed, Millicores(0));
 }
 
-// Says what is to be said. The decision is held against what was said before, whenever that was, so
-// that nothing is lost and nothing said twice.
 // Says what is to be said. What should be said is held against what was said last, whenever that
 // was, so that nothing is lost and nothing said twice.
 void Pipeline::Impl::speak(MonotonicTime now) {
