@@ -1,5 +1,5 @@
-// A cgroup tree made of ordinary files, for tests and for replaying recordings: in one expression, or
-// step by step.
+// A cgroup tree made of ordinary files, for tests and for replaying recordings: in one expression,
+// or step by step.
 //
 //   FakeTree tree({{"cgroup.controllers", "cpu pids\n"},
 //                  {"kubepods/pod1/cpu.stat", "usage_usec 5\n"}});

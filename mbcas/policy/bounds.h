@@ -71,8 +71,8 @@ Result<std::vector<podallocation::OriginalCpu>> declaredCpu(const kube::Pod& pod
 
 // A container of the pod with what its owner wrote for it, without bounds; nothing if it is left
 // alone. `declared`: see declaredCpu().
-std::optional<ManagedContainer> manageable(
-    const kube::Container& container, const std::vector<podallocation::OriginalCpu>& declared);
+std::optional<ManagedContainer> manageable(const kube::Container& container,
+                                           const std::vector<podallocation::OriginalCpu>& declared);
 
 // `node` is null while it is not known. `not_ready_for`: zero when the pod is ready.
 PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,

@@ -82,7 +82,8 @@ class Cluster:
         return json.loads(self.kubectl("get", kind, name, *more, "-o", "json"))
 
     def node_name(self):
-        return json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))
+        return nodes["items"][0]["metadata"]["name"]
 
     def account_kubeconfig(self, account, path, *bound):
         """The service account's own: what it may do is what its role says."""
@@ -127,7 +128,7 @@ class Cluster:
                 if (top / path).is_dir()]
 
     def quota(self, pod, container_name=None):
-        """The CPU limit of a container, or of the whole pod, in millicores, as the kernel has it."""
+        """The CPU limit of a container, or of the whole pod, in millicores, by the kernel."""
         for directory in self.cgroup_of(pod, container_name):
             quota = read_quota(directory)
             if quota is not None:
