@@ -96,8 +96,10 @@ class Cluster:
     def install(self):
         self.kubectl("create", "namespace", SYSTEM)
         self.kubectl("apply", "-k", str(ROOT / "config" / "crd"))
-        self.kubectl("wait", "--for=condition=Established",
-                     "crd/podallocations.allocation.mbcas.io")
+        # `kubectl wait` fails on a definition that has no conditions yet.
+        eventually("PodAllocation is established", lambda: "True" in self.kubectl(
+            "get", "crd/podallocations.allocation.mbcas.io", "-o",
+            "jsonpath={.status.conditions[?(@.type=='Established')].status}"))
         self.kubectl("apply", "-k", str(ROOT / "config" / "policy"))
         self.kubectl("apply", "-k", str(ROOT / "config" / "rbac"))
 

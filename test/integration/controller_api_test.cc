@@ -269,7 +269,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 )";
   kubectl("apply -f " + crd);
-  kubectl("wait --for=condition=Established crd/verticalpodautoscalers.autoscaling.k8s.io");
+  awaitDefinition("verticalpodautoscalers.autoscaling.k8s.io");
   const auto vpa = [&](const std::string& mode) {
     const auto written = admin->apply<kube::VerticalPodAutoscaler>(
         ns, "v",

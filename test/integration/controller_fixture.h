@@ -53,6 +53,14 @@ class ControllerTest : public KubeTest {
                                             plane->kubectl(), plane->kubeconfig(), arguments);
     EXPECT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)
   }
+  // `kubectl wait` fails on a definition that has no conditions yet.
+  static void awaitDefinition(const std::string& name) {
+    EXPECT_TRUE(eventually([&] {
+      return kubectlOutput("get crd/" + name +
+                           " -o jsonpath=\"{.status.conditions[?(@.type=='Established')].status}\"")
+                 .find("True") != std::string::npos;
+    }));
+  }
   static std::string kubectlOutput(const std::string& arguments) {
     const std::string command =
         fmt::format("{} --kubeconfig {} {} 2>&1", plane->kubectl(), plane->kubeconfig(), arguments);
@@ -70,7 +78,7 @@ class ControllerTest : public KubeTest {
   void install() {
     kubectl("create namespace mbcas-system");
     kubectl("apply -k config/crd");
-    kubectl("wait --for=condition=Established crd/podallocations.allocation.mbcas.io");
+    awaitDefinition("podallocations.allocation.mbcas.io");
     kubectl("apply -k config/policy");
     kubectl("apply -k config/rbac");
     makeNode(kNode, "8");

@@ -33,7 +33,8 @@ class PodAllocationApiTest : public KubeTest {
                       name));
     }
     kubectl("apply -k config/crd");
-    kubectl("wait --for=condition=Established crd/podallocations.allocation.mbcas.io");
+    // `kubectl wait` fails on a definition that has no conditions yet.
+    EXPECT_TRUE(eventually([&] { return admin->list<PodAllocation>().has_value(); }));
     kubectl("apply -k config/policy");
     // A policy counts a moment after it was made: each must refuse what it is there to refuse.
     createPod(podBody("probe"));
