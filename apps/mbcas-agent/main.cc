@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
@@ -67,9 +68,10 @@ struct Flags {
 
 // Small, and staying small: one arena for the few threads, and what is freed goes back.
 void tuneMemory() {
-  ::mallopt(M_ARENA_MAX, 1);
-  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
-  ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
+  for (const auto [parameter, value] :
+       {std::pair(M_ARENA_MAX, 1), {M_MMAP_THRESHOLD, 128 << 10}, {M_TRIM_THRESHOLD, 128 << 10}}) {
+    ::mallopt(parameter, value);  // NOLINT(concurrency-mt-unsafe): before any thread starts
+  }
 }
 
 // The agent has begun, and most of what it needed for that it will not need again: its lists were
@@ -124,7 +126,7 @@ class Exposition {
 
   // Returns the port.
   Result<int> start(agent::Agent& agent) {
-    constexpr Nanos kPatience = std::chrono::seconds(5);
+    static constexpr Nanos kPatience = std::chrono::seconds(5);
     metrics_.addText([&agent] {
       return agent.ask(agent::metricsText, kPatience).value_or("# the agent does not answer\n");
     });

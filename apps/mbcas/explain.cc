@@ -92,7 +92,7 @@ void askAgent(kube::Client& client, const std::string& system_namespace, Evidenc
     decisions->pop_back();
     evidence.source = "log of " + agent;
   }
-  if (decisions) evidence.before = *std::move(decisions);
+  if (decisions) evidence.before = std::move(*decisions);
   if (evidence.decision) return;
   evidence.trouble = fmt::format(
       "The counters are not known: agent {} has no decision about it in its log{}. Its present "
