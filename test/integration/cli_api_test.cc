@@ -103,8 +103,8 @@ TEST_F(CliTest, PodsExplainAndTopTellTheSame) {
   const Outcome explained = run({"explain", ns + "/web"});
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   for (const char* part : {": limit 500m, declared 200m", "What is allowed (by the controller)",
-                           "its request: equal to it", "500m  a test wants it", "Applied",
-                           "No agent runs on node-1"}) {
+                           "its request: equal to it, the pod would become Guaranteed",
+                           "500m  a test wants it", "Applied", "No agent runs on node-1"}) {
     EXPECT_NE(explained.out.find(part), std::string::npos) << part << "\n" << explained.out;
   }
   const Outcome left = run({"explain", "-n", ns, "alone"});
