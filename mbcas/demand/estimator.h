@@ -6,6 +6,7 @@
 
 #include "mbcas/base/result.h"
 #include "mbcas/demand/need.h"
+#include "mbcas/demand/window.h"
 
 namespace mbcas::demand {
 
@@ -16,6 +17,8 @@ struct Settings {
   Kind kind = Kind::kResponsive;
   unsigned cpus = 1;  // of the machine: nobody can use more
   std::uint32_t warmup = 5;
+  Nanos window = Window::kSpan;  // of the median, and in which the highest mean is looked for
+  Nanos mean = Window::kMean;
 
   Nanos burst_hold = std::chrono::seconds(300);  // responsive
 
