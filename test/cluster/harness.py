@@ -32,10 +32,12 @@ def check(condition, message):
 
 
 def eventually(what, condition, patience=WAIT_S):
+    """Waits for a condition, and returns what it said."""
     deadline = time.monotonic() + patience
-    while not condition():
+    while not (value := condition()):
         check(time.monotonic() < deadline, f"not within {patience} s: {what}")
         time.sleep(0.2)
+    return value
 
 
 class Cluster:
