@@ -92,10 +92,6 @@ function(mbcas_test name)
   cmake_parse_arguments(PARSE_ARGV 1 T "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES")
   mbcas_module_targets(dependencies ${T_DEPENDS})
   add_executable(${name} ${T_SOURCES})
-  if(MBCAS_SANITIZE)
-    # What is tested stays optimised; the tests themselves compile in less than half the time.
-    target_compile_options(${name} PRIVATE -O0)
-  endif()
   target_link_libraries(${name} PRIVATE mbcas_options ${dependencies} ${T_LIBRARIES}
     rapidcheck GTest::gtest_main)
   if(NOT T_TIMEOUT)

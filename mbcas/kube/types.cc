@@ -17,18 +17,18 @@ std::int32_t int32(JsonCursor value) {
   return static_cast<std::int32_t>(value.integer());
 }
 
-// Visits the types of the conditions that hold.
-template <class Visit>
-void eachCondition(JsonCursor conditions, const Visit& visit) {
+bool conditionHolds(JsonCursor conditions, std::string_view wanted) {
+  bool result = false;
   conditions.elements([&](JsonCursor element) {
-    std::string type;
+    bool is_wanted = false;
     bool holds = false;
     element.members([&](std::string_view key, JsonCursor field) {
-      if (key == "type") type = field.text();
+      if (key == "type") is_wanted = field.text() == wanted;
       if (key == "status") holds = field.text() == "True";
     });
-    if (holds) visit(std::string_view(type));
+    if (is_wanted) result = holds;
   });
+  return result;
 }
 
 TargetReference decodeTarget(Arena& arena, JsonCursor value) {
@@ -54,12 +54,7 @@ void decodeNode(Node& node, std::string_view key, JsonCursor value) {
     } else if (name == "allocatable") {
       node.allocatable = Amounts::decode(field);
     } else if (name == "conditions") {
-      eachCondition(field, [&](std::string_view type) {
-        if (type == "Ready") node.ready = true;
-        if (type == "MemoryPressure") node.memory_pressure = true;
-        if (type == "DiskPressure") node.disk_pressure = true;
-        if (type == "PIDPressure") node.pid_pressure = true;
-      });
+      node.ready = conditionHolds(field, "Ready");
     } else if (name == "nodeInfo") {
       field.members([&](std::string_view info, JsonCursor text) {
         if (info == "kubeletVersion") node.kubelet_version = node.arena.text(text.text());

@@ -77,10 +77,11 @@ class ControllerTest : public KubeTest {
 
   void install() {
     kubectl("create namespace mbcas-system");
+    kubectl("create serviceaccount -n mbcas-system mbcas-controller");
     kubectl("apply -k config/crd");
     awaitDefinition("podallocations.allocation.mbcas.io");
     kubectl("apply -k config/policy");
-    kubectl("apply -k config/rbac");
+    kubectl("apply -f config/rbac/role.yaml");
     makeNode(kNode, "8");
   }
   void makeNode(const std::string& name, const std::string& cpu) {
