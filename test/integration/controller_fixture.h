@@ -53,14 +53,6 @@ class ControllerTest : public KubeTest {
                                             plane->kubectl(), plane->kubeconfig(), arguments);
     EXPECT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)
   }
-  // `kubectl wait` fails on a definition that has no conditions yet.
-  static void awaitDefinition(const std::string& name) {
-    EXPECT_TRUE(eventually([&] {
-      return kubectlOutput("get crd/" + name +
-                           " -o jsonpath=\"{.status.conditions[?(@.type=='Established')].status}\"")
-                 .find("True") != std::string::npos;
-    }));
-  }
   static std::string kubectlOutput(const std::string& arguments) {
     const std::string command =
         fmt::format("{} --kubeconfig {} {} 2>&1", plane->kubectl(), plane->kubeconfig(), arguments);
@@ -79,7 +71,7 @@ class ControllerTest : public KubeTest {
     kubectl("create namespace mbcas-system");
     kubectl("create serviceaccount -n mbcas-system mbcas-controller");
     kubectl("apply -k config/crd");
-    awaitDefinition("podallocations.allocation.mbcas.io");
+    awaitServed<PodAllocation>();
     kubectl("apply -k config/policy");
     kubectl("apply -f config/rbac/role.yaml");
     makeNode(kNode, "8");

@@ -67,8 +67,8 @@ TEST_F(ControllerScaleTest, ManyPods) {
       std::make_unique<FakeKubelet>(*admin, FakeKubelet::Options{.node = kLarge, .workers = 8});
   std::vector<std::shared_ptr<const Pod>> pods(static_cast<std::size_t>(count));
   each(count, [&](int i) {
-    pods[static_cast<std::size_t>(i)] =
-        createPod(podBody(fmt::format("p{}", i), "100m", "200m", R"("nodeName":"large",)"));
+    pods[static_cast<std::size_t>(i)] = createPod(
+        podBody(fmt::format("p{}", i), "100m", "200m", fmt::format(R"("nodeName":"{}",)", kLarge)));
   });
   kube::Informer<Pod> running(*admin, {.name_space = ns});
   std::atomic<int> started = 0;

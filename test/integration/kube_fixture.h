@@ -77,6 +77,12 @@ class KubeTest : public testing::Test {
     EXPECT_TRUE(pod) << (pod ? "" : pod.error().describe());
     return pod ? *pod : nullptr;
   }
+  // The definition of a custom resource was just made. (`kubectl wait` fails on one that has no
+  // conditions yet.)
+  template <class T>
+  void awaitServed() {
+    EXPECT_TRUE(eventually([&] { return admin->template list<T>().has_value(); }));
+  }
   static std::string configMapBody(const std::string& name, const std::string& value) {
     return fmt::format(
         R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},"data":{{"v":"{}"}}}})",

@@ -33,8 +33,7 @@ class PodAllocationApiTest : public KubeTest {
                       name));
     }
     kubectl("apply -k config/crd");
-    // `kubectl wait` fails on a definition that has no conditions yet.
-    EXPECT_TRUE(eventually([&] { return admin->list<PodAllocation>().has_value(); }));
+    awaitServed<PodAllocation>();
     kubectl("apply -k config/policy");
     // A policy counts a moment after it was made: each must refuse what it is there to refuse.
     createPod(podBody("probe"));
