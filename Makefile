@@ -12,7 +12,7 @@ export PATH := $(PATH):$(MBCAS_CACHE)/go/bin
 help: ## Show this list
 	@echo "MBCAS: market-based CPU allocation. On a fresh Debian 12, try: make demo"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install what is missing (packages by name, Go if too old)
@@ -37,6 +37,14 @@ soak: setup ## The same suites with larger numbers; takes long
 .PHONY: test-versions
 test-versions: build ## The integration tests on every pinned Kubernetes, 1.33 to 1.36
 	@scripts/test-versions
+
+.PHONY: e2e
+e2e: build ## Images and manifests on a real node: install, load, upgrade, uninstall
+	@test/cluster/install_test build/bin
+
+.PHONY: images
+images: build ## Build the images as archives, no engine needed; DOCKER=1 also loads them
+	@scripts/images $(if $(DOCKER),--load)
 
 .PHONY: unit
 unit: build ## Unit and property tests only; seconds

@@ -7,14 +7,13 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <mutex>
 #include <random>
 #include <string>
 
+#include "apps/common/address.h"
+#include "apps/common/log.h"
 #include "apps/mbcas/cluster_flags.h"
-#include "mbcas/base/json_writer.h"
-#include "mbcas/base/time.h"
+#include "mbcas/controller/cluster.h"
 #include "mbcas/controller/engine.h"
 #include "mbcas/controller/startup.h"
 #include "mbcas/kube/client.h"
@@ -52,84 +51,12 @@ struct Flags {
   double lease_seconds = 15;
 };
 
-// One JSON object a line, to standard error. Thread-safe.
-class Log {
- public:
-  explicit Log(bool quiet) : quiet_(quiet) {}
-  void info(const std::string& message) {
-    if (!quiet_) write("info", message);
-  }
-  void error(const std::string& message) { write("error", message); }
-
- private:
-  void write(std::string_view level, const std::string& message) {
-    std::string line;
-    JsonWriter(line)
-        .beginObject()
-        .key("time")
-        .value(formatRfc3339(SystemClock().wall(), TimePrecision::kMicros))
-        .key("level")
-        .value(level)
-        .key("msg")
-        .value(message)
-        .endObject();
-    const std::lock_guard lock(mutex_);
-    fmt::print(stderr, "{}\n", line);
-  }
-  const bool quiet_;
-  std::mutex mutex_;
-};
-
-// Appends lines to a file, or to standard output. Thread-safe.
-class LineFile {
- public:
-  explicit LineFile(const std::string& path)
-      : file_(path == "-" ? stdout : std::fopen(path.c_str(), "ae")) {}
-  ~LineFile() {
-    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  }
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
-  bool open() const { return file_ != nullptr; }
-  void write(const std::string& line) {
-    const std::lock_guard lock(mutex_);
-    fmt::print(file_, "{}\n", line);
-    std::fflush(file_);
-  }
-
- private:
-  std::FILE* file_;
-  std::mutex mutex_;
-};
-
 // The host's name and a random part: unique even where names are not.
 std::string identity() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::random_device random;
   return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
-}
-
-// ":8080", "127.0.0.1:0"; "0" means no server.
-struct Address {
-  std::string host;
-  int port = -1;
-};
-Result<Address> parseAddress(const std::string& text) {
-  if (text == "0") return Address{};
-  const std::size_t colon = text.rfind(':');
-  Address address;
-  char* end = nullptr;
-  if (colon != std::string::npos) {
-    address.host = colon == 0 ? "0.0.0.0" : text.substr(0, colon);
-    const long port = std::strtol(text.c_str() + colon + 1, &end, 10);
-    if (end != nullptr && *end == '\0' && end != text.c_str() + colon + 1 && port >= 0 &&
-        port <= 65535) {
-      address.port = static_cast<int>(port);
-      return address;
-    }
-  }
-  return failure(fmt::format("not an address, as :8080 or 127.0.0.1:8080: {}", text));
 }
 
 int run(const Flags& flags) {
@@ -209,7 +136,7 @@ int run(const Flags& flags) {
   const std::string self = identity();
   kube::LeaderElector elector(client,
                               {.name_space = flags.name_space,
-                               .name = "mbcas-controller",
+                               .name = controller::kLeaderLease,
                                .identity = self,
                                .lease = seconds(flags.lease_seconds),
                                .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
@@ -292,6 +219,15 @@ int main(int argc, char** argv) {
       {"reclaim", "scarce, always or never"},
       {"strict-capacity", "true: the sum of limits stays within capacity"},
       {"exclude-namespaces", "Comma-separated"},
+      {"sample-interval", "Of agents: between two looks at the kernel's counters"},
+      {"write-interval", "Of agents: between two changes of a pod that are not urgent"},
+      {"hysteresis", "Of agents: smaller changes, as a share, are not made"},
+      {"warmup", "Of agents: samples before the first decision on a pod"},
+      {"burst-hold", "Of agents: without throttling, until a lower burst level is tried"},
+      {"estimator", "Of agents: responsive or classic"},
+      {"ema-up", "Of the classic estimator: how fast demand rises, 0 to 1"},
+      {"ema-down", "Of the classic estimator: how fast demand falls, 0 to 1"},
+      {"throttle-threshold", "Of the classic estimator: the throttling ratio of full demand"},
   };
   for (const Setting& setting : settings) {
     app.add_option_function<std::string>(

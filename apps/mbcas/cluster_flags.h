@@ -1,14 +1,21 @@
-// The flags by which a command finds its cluster, as kubectl has them.
+// The flags by which a command finds its cluster and chooses among its pods, as kubectl has them.
 #pragma once
 
+#include <signal.h>
+
+#include <memory>
 #include <string>
 
+#include "mbcas/base/clock.h"
 #include "mbcas/base/result.h"
+#include "mbcas/cli/snapshot.h"
+#include "mbcas/kube/client.h"
 #include "mbcas/kube/config.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace mbcas::cli {
 
@@ -16,11 +23,69 @@ struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
   std::string name_space;
+  double request_timeout = 10;  // seconds
+  std::string system_namespace = "mbcas-system";
 };
 void addClusterFlags(CLI::App& command, ClusterFlags& flags);
+// Of commands that look for the controller, the agents or their settings.
+void addSystemNamespace(CLI::App& command, ClusterFlags& flags);
+
+// Of commands that show many pods.
+struct PodFlags {
+  bool all_namespaces = false;
+  std::string label_selector;
+  std::string node;
+};
+void addPodFlags(CLI::App& command, PodFlags& flags);
+Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
+                      const std::string& default_namespace);
+
+// "30", "30s", "500ms", "2m"
+CLI::Option* addSeconds(CLI::App& command, const std::string& name, double& seconds,
+                        const std::string& description);
+inline Nanos nanos(double seconds) {
+  return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(seconds));
+}
 
 // --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else the service account of the pod that
 // this runs in.
 Result<kube::ClientConfig> findCluster(const ClusterFlags& flags);
+
+// A client of that cluster, with all that it needs.
+class Connection {
+ public:
+  static Result<std::unique_ptr<Connection>> open(const ClusterFlags& flags);
+
+  kube::Client& client() { return client_; }
+  const std::string& defaultNamespace() const { return client_.config().name_space; }
+  const Clock& clock() const { return clock_; }
+
+ private:
+  Connection(kube::ClientConfig config, Nanos timeout);
+
+  // Signals are for the main thread: another would end the process before a terminal is put back.
+  // Threads that are made meanwhile do not get them.
+  class Deaf {
+   public:
+    Deaf();
+    void end();
+
+   private:
+    sigset_t before_{};
+  };
+
+  Deaf deaf_;
+  const SystemClock clock_;
+  kube::HttpLoop loop_;
+  kube::Client client_;
+};
+
+// "NAMESPACE/POD", or "POD" in the default namespace.
+struct Target {
+  std::string name_space;
+  std::string pod;
+};
+bool isTarget(const std::string& words);
+Target targetOf(const std::string& words, const std::string& default_namespace);
 
 }  // namespace mbcas::cli

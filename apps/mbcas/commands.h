@@ -22,14 +22,20 @@ inline constexpr int kUsage = 2;
 inline constexpr const char* kHostState = "/run/mbcas/host";
 inline constexpr const char* kDemoState = "/run/mbcas/demo";
 
+void addCompletion(CLI::App& app, int& exit_code);
 void addDemo(CLI::App& app, int& exit_code);
+void addDoctor(CLI::App& app, int& exit_code);
+void addExplain(CLI::App& app, int& exit_code);
+void addHelp(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
-void addRun(CLI::App& app, int& exit_code);
-void addSimulate(CLI::App& app, int& exit_code);
 void addPause(CLI::App& app, int& exit_code);  // and resume
+void addPods(CLI::App& app, int& exit_code);
 void addResize(CLI::App& app, int& exit_code);
 void addRestore(CLI::App& app, int& exit_code);
+void addRun(CLI::App& app, int& exit_code);
+void addSimulate(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
+void addTop(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.
 int restoreHost(const std::string& root, const std::string& state);

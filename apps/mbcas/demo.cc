@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "apps/mbcas/commands.h"
@@ -18,6 +19,7 @@
 #include "mbcas/host/plane.h"
 #include "mbcas/host/show.h"
 #include "mbcas/host/workload.h"
+#include "mbcas/kernel/parse.h"
 #include "mbcas/sim/simulation.h"
 #include "mbcas/view/page.h"
 #include "mbcas/view/screen.h"
@@ -32,6 +34,7 @@ using namespace literals;
 constexpr std::size_t kPods = 4;
 constexpr std::size_t kService = 3;
 constexpr auto kInterval = 1s;
+constexpr double kMuchOtherWork = 0.1;  // of the CPUs, before it is worth a word
 
 // What people write into manifests: guesses. Each is wrong in its own way.
 struct DemoPod {
@@ -252,6 +255,21 @@ class ModelWorld final : public World {
   Millicores capacity_;
 };
 
+// CPUs that everything else on the machine keeps busy, measured for a moment.
+double otherWork(unsigned cpus) {
+  const auto look = [] {
+    std::ostringstream text;
+    text << std::ifstream("/proc/stat").rdbuf();
+    return kernel::parseProcStat(text.str());
+  };
+  const Result<kernel::MachineTime> before = look();
+  std::this_thread::sleep_for(1s);
+  const Result<kernel::MachineTime> after = look();
+  if (!before || !after || after->all <= before->all) return 0;
+  return static_cast<double>(after->busy - before->busy) /
+         static_cast<double>(after->all - before->all) * cpus;
+}
+
 struct DemoFlags {
   std::string root = "/sys/fs/cgroup";
   std::string state = kDemoState;
@@ -260,6 +278,7 @@ struct DemoFlags {
   bool plain = false;
   bool json = false;
   bool model = false;
+  unsigned cpus = 0;  // of the model; 0: as many as the machine has
 };
 
 struct Outcome {
@@ -439,7 +458,9 @@ bool play(World& world, std::array<Phase, 2>& phases, const DemoFlags& flags,
 }
 
 int demo(const DemoFlags& flags) {
-  const unsigned cpus = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned cpus = flags.model && flags.cpus > 0
+                            ? flags.cpus
+                            : std::max(1U, std::thread::hardware_concurrency());
   const std::array<DemoPod, kPods> pods = demoPods(cpus);
   std::array<Phase, 2> phases{Phase{"static limits"}, Phase{"the market"}};
   std::string where;
@@ -460,10 +481,15 @@ int demo(const DemoFlags& flags) {
     }
   }
   if (why_model.empty()) {
+    const double busy = otherWork(cpus);
     auto world = KernelWorld::make(*mounts, *ledger, pods);
     if (world) {
       where = fmt::format("On the kernel of this machine ({}, {} CPUs).", kernel::describe(*mounts),
                           cpus);
+      if (busy >= kMuchOtherWork * cpus) {
+        where +=
+            fmt::format(" Other work keeps {:.1f} of them busy: the figures say little.", busy);
+      }
       if (!flags.json) fmt::print("{}\n", where);
       whole = play(**world, phases, flags, where, true);
     } else {
@@ -519,7 +545,12 @@ void addDemo(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--plain", flags->plain, "A line a second instead of the live screen");
   command->add_flag("--json", flags->json, "Only the result, as JSON");
-  command->add_flag("--model", flags->model, "On the model kernel, also where the real one could");
+  CLI::Option* model = command->add_flag("--model", flags->model,
+                                         "On the model kernel, also where the real one could");
+  command
+      ->add_option("--cpus", flags->cpus, "With --model: how many it has (default: this machine's)")
+      ->check(CLI::Range(1, 1024))
+      ->needs(model);
   command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted")
       ->capture_default_str();
   command->add_option("--state", flags->state, "File that remembers what was changed")

@@ -14,6 +14,7 @@
 #include "mbcas/base/json_writer.h"
 #include "mbcas/demand/demand.h"
 #include "mbcas/sense/sampler.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -52,16 +53,9 @@ std::optional<double> some(const std::optional<sense::PressureSignals>& pressure
   return pressure->some;
 }
 
-class Table {
+class Report {
  public:
-  explicit Table(bool colours) : colours_(colours) {}
-
-  void header() {
-    fmt::print("{}{:<42} {:<11} {:>7} {:>7} {:>9} {:>12} {:>7} {:>7} {:>5} {:>5} {:>5} {:>5}{}\n",
-               colours_ ? "\x1b[1m" : "", "POD / CONTAINER", "QOS", "USAGE", "LIMIT", "BLOCKED",
-               "THROTTLED", "USE", "BURST", "CPU", "OTHER", "MEM", "IO", colours_ ? "\x1b[0m" : "");
-  }
-  void pod(const PodSignals& pod, const demand::PodNeed& need) {
+  void add(const PodSignals& pod, const demand::PodNeed& need) {
     row("pod " + pod.uid, kernel::name(pod.qos), pod.cpu, need.total,
         {some(pod.cpu_pressure), pod.contention, some(pod.memory_pressure), some(pod.io_pressure)});
     for (std::size_t i = 0; i < pod.containers.size(); ++i) {
@@ -69,21 +63,32 @@ class Table {
           need.containers[i].need, {});
     }
   }
+  std::string toString(bool colours) const { return table_.toString(colours); }
 
  private:
   void row(const std::string& what, std::string_view qos, const CpuSignals& cpu,
            const demand::Need& need, const std::array<std::optional<double>, 4>& shares) {
-    const bool alarm = colours_ && cpu.throttled();
-    fmt::print(
-        "{}{:<42} {:<11} {:>6}m {:>7} {:>5}ms/s {:>6}/{:<5} {:>6}m {:>6}m {:>5} {:>5} {:>5} "
-        "{:>5}{}\n",
-        alarm ? "\x1b[33m" : "", what, qos, cpu.usageRate().count(), limitText(cpu.limit),
-        cpu.blockedRate().count(), cpu.throttling.throttled_periods, cpu.throttling.periods,
-        need.use.count(), need.burst.count(), shareText(shares[0]), shareText(shares[1]),
-        shareText(shares[2]), shareText(shares[3]), alarm ? "\x1b[0m" : "");
+    const auto milli = [](Millicores amount) { return fmt::format("{}m", amount.count()); };
+    table_.row({what, std::string(qos), milli(cpu.usageRate()), limitText(cpu.limit),
+                fmt::format("{} ms/s", cpu.blockedRate().count()),
+                fmt::format("{}/{}", cpu.throttling.throttled_periods, cpu.throttling.periods),
+                milli(need.use), milli(need.burst), shareText(shares[0]), shareText(shares[1]),
+                shareText(shares[2]), shareText(shares[3])},
+               cpu.throttled() ? view::Colour::kYellow : view::Colour::kNone);
   }
 
-  bool colours_;
+  view::Table table_{{{"POD / CONTAINER", view::Table::Align::kLeft},
+                      {"QOS", view::Table::Align::kLeft},
+                      {"USAGE"},
+                      {"LIMIT"},
+                      {"BLOCKED"},
+                      {"THROTTLED"},
+                      {"USE"},
+                      {"BURST"},
+                      {"CPU"},
+                      {"OTHER"},
+                      {"MEM"},
+                      {"IO"}}};
 };
 
 void writeCpu(JsonWriter& json, const CpuSignals& cpu, const demand::Need& need) {
@@ -194,7 +199,6 @@ int inspectCgroups(const InspectFlags& flags) {
     return kFailed;
   }
   const bool screen = isTerminal();
-  Table table(wantsColours());
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = 1; };
   if (flags.watch) ::sigaction(SIGINT, &action, nullptr);
@@ -208,8 +212,9 @@ int inspectCgroups(const InspectFlags& flags) {
     } else {
       if (flags.watch && screen) fmt::print("\x1b[H\x1b[2J");
       for (const std::string& layout : tree.layouts()) fmt::print("{}\n", layout);
-      table.header();
-      for (std::size_t i = 0; i < pods.size(); ++i) table.pod(pods[i], needs[i]);
+      Report report;
+      for (std::size_t i = 0; i < pods.size(); ++i) report.add(pods[i], needs[i]);
+      fmt::print("{}", report.toString(wantsColours()));
       if (sampler.counters().failures > 0) {
         fmt::print("{} readings failed; the last: {}\n", sampler.counters().failures,
                    sampler.counters().last_failure);
@@ -225,6 +230,7 @@ int inspectCgroups(const InspectFlags& flags) {
 void addInspect(CLI::App& app, int& exit_code) {
   CLI::App* inspect = app.add_subcommand("inspect", "Show what MBCAS sees on this host");
   inspect->require_subcommand(1);
+  inspect->footer("Example: mbcas inspect cgroups");
   CLI::App* cgroups = inspect->add_subcommand(
       "cgroups", "Pods and containers in the cgroup tree: layout, usage, throttling, need");
   const auto flags = std::make_shared<InspectFlags>();

@@ -23,7 +23,6 @@ Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
 struct Flags {
   ClusterFlags cluster;
-  std::string system_namespace = kSystemNamespace;
 };
 
 int pauseCommand(const Flags& flags, bool pause) {
@@ -32,12 +31,10 @@ int pauseCommand(const Flags& flags, bool pause) {
     fmt::print(stderr, "mbcas {}: {}\n", word, message);
     return kFailed;
   };
-  const Result<kube::ClientConfig> config = findCluster(flags.cluster);
-  if (!config) return complain(config.error().message());
-  const SystemClock clock;
-  kube::HttpLoop loop;
-  kube::Client client(loop, *config, clock, {.user_agent = "mbcas/" MBCAS_VERSION});
-  const kube::ApiResult<void> done = setPaused(client, flags.system_namespace, pause);
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return complain(connection.error().message());
+  const kube::ApiResult<void> done =
+      setPaused((*connection)->client(), flags.cluster.system_namespace, pause);
   if (!done) return complain(done.error().describe());
   fmt::print("{}\n", pause ? "paused: the controller restores what pods declared"
                            : "resumed: the controller manages pods again");
@@ -68,8 +65,7 @@ void addPause(CLI::App& app, int& exit_code) {
         pause ? app.add_subcommand("pause", "Restore all pods, and change nothing until resumed")
               : app.add_subcommand("resume", "Manage pods again");
     command->footer(kFooter);
-    command->add_option("--system-namespace", flags->system_namespace, "Where MBCAS is installed")
-        ->capture_default_str();
+    addSystemNamespace(*command, flags->cluster);
     addClusterFlags(*command, flags->cluster);
     command->callback([flags, pause, &exit_code] { exit_code = pauseCommand(*flags, pause); });
   }

@@ -7,8 +7,6 @@
 
 namespace mbcas::cli {
 
-inline constexpr const char* kSystemNamespace = "mbcas-system";
-
 kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
                                 bool paused);
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,29 +48,12 @@ struct Flags {
   std::string output = "text";
 };
 
-struct Target {
-  std::string name_space;
-  std::string pod;
-};
-
 void complain(std::string_view message) {
   fmt::print(stderr, "mbcas resize: {}\n", message);
 }
 
 std::string text(std::optional<Millicores> cpu) {
   return cpu ? fmt::format("{}m", cpu->count()) : "none";
-}
-
-// "NS/POD", or "POD" in the default namespace.
-Target targetOf(const std::string& words, const std::string& default_namespace) {
-  const kube::SplitKey key = kube::splitKey(words);
-  return {key.name_space.empty() ? default_namespace : std::string(key.name_space),
-          std::string(key.name)};
-}
-
-bool isTarget(const std::string& words) {
-  const std::size_t slash = words.find('/');
-  return !words.empty() && words.back() != '/' && slash != 0 && slash == words.rfind('/');
 }
 
 Policy policyOf(std::string_view name) {
@@ -203,8 +185,7 @@ int resizePod(kube::Client& client, const Flags& flags, const Target& target, Mi
   Outcome outcome = submit(client, **pod, request,
                            {.field_manager = "mbcas-cli", .dry_run = flags.dry_run == "server"});
   if (outcome.verdict == Verdict::kAccepted && flags.wait && flags.dry_run.empty()) {
-    const std::chrono::duration<double> timeout(flags.timeout);
-    outcome = wait(client, *outcome.attempt, std::chrono::duration_cast<Nanos>(timeout));
+    outcome = wait(client, *outcome.attempt, nanos(flags.timeout));
   }
   return report.end(outcome, pod->get(), *containers);
 }
@@ -219,20 +200,13 @@ int resizeCommand(const Flags& flags) {
     complain(fmt::format("{}: not NAMESPACE/POD or POD", flags.pod));
     return kUsage;
   }
-  const Result<kube::ClientConfig> config = findCluster(flags.cluster);
-  if (!config) {
-    complain(config.error().message());
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) {
+    complain(connection.error().message());
     return kFailed;
   }
-  const Target target = targetOf(flags.pod, config->name_space);
-  const std::chrono::duration<double> timeout(flags.timeout);
-  const SystemClock clock;
-  kube::HttpLoop loop;
-  kube::Client client(loop, *config, clock,
-                      {.user_agent = "mbcas/" MBCAS_VERSION,
-                       .max_retries = 3,
-                       .timeout = std::chrono::duration_cast<Nanos>(timeout)});
-  return resizePod(client, flags, target, cpu->millicores());
+  return resizePod((*connection)->client(), flags,
+                   targetOf(flags.pod, (*connection)->defaultNamespace()), cpu->millicores());
 }
 
 }  // namespace
@@ -257,13 +231,7 @@ void addResize(CLI::App& app, int& exit_code) {
                  "the pod (client)")
       ->check(CLI::IsMember({"client", "server"}));
   command->add_flag("--wait", flags->wait, "Until the kubelet has applied it");
-  command
-      ->add_option("--timeout", flags->timeout,
-                   "Of --wait, and of each request; seconds, or with a unit: 500ms, 30s, 2m")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}}))
-      ->check(CLI::Range(0.001, 86400.0))
-      ->capture_default_str();
+  addSeconds(*command, "--timeout", flags->timeout, "Of --wait: 500ms, 30s, 2m");
   command->add_option("-o,--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -30,7 +30,6 @@ Exit code: 0 done, 1 some pod could not be restored, 2 the command is wrong.)";
 
 struct Flags {
   ClusterFlags cluster;
-  std::string system_namespace = kSystemNamespace;
   std::string pod;
   bool all = false;
   bool host = false;
@@ -94,22 +93,23 @@ int restoreCommand(const Flags& flags) {
     complain("name one pod, as NAMESPACE/POD, or give --all, or --host");
     return kUsage;
   }
+  if (!flags.pod.empty() && !isTarget(flags.pod)) {
+    complain(fmt::format("{}: not NAMESPACE/POD or POD", flags.pod));
+    return kUsage;
+  }
   if (flags.host) return restoreHost(flags.cgroup_root, flags.state);
   const auto failed = [](const std::string& message) {
     complain(message);
     return kFailed;
   };
-  const Result<kube::ClientConfig> config = findCluster(flags.cluster);
-  if (!config) return failed(config.error().message());
-  const SystemClock clock;
-  kube::HttpLoop loop;
-  kube::Client client(loop, *config, clock, {.user_agent = "mbcas/" MBCAS_VERSION});
-  const auto timeout =
-      std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(flags.timeout));
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return failed(connection.error().message());
+  kube::Client& client = (*connection)->client();
+  const Nanos timeout = nanos(flags.timeout);
   std::vector<PodPtr> pods;
   if (flags.all) {
     // Else the controller would manage them again. Where it is not installed there is none.
-    const auto paused = setPaused(client, flags.system_namespace, true);
+    const auto paused = setPaused(client, flags.cluster.system_namespace, true);
     if (!paused && !paused.error().notFound()) return failed(paused.error().describe());
     auto list = client.list<kube::Pod>();
     if (!list) return failed(list.error().describe());
@@ -118,9 +118,8 @@ int restoreCommand(const Flags& flags) {
     }
     fmt::print("{} pods to restore\n", pods.size());
   } else {
-    const kube::SplitKey key = kube::splitKey(flags.pod);
-    auto pod = client.get<kube::Pod>(
-        key.name_space.empty() ? config->name_space : std::string(key.name_space), key.name);
+    const Target target = targetOf(flags.pod, (*connection)->defaultNamespace());
+    auto pod = client.get<kube::Pod>(target.name_space, target.pod);
     if (!pod) return failed(pod.error().describe());
     if (!controller::hasOriginal(**pod)) {
       fmt::print("{}: is as it was declared\n", kube::objectKey((*pod)->meta));
@@ -145,11 +144,8 @@ void addRestore(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--cgroup-root", flags->cgroup_root, "With --host: where they are mounted")
       ->capture_default_str();
-  command->add_option("--timeout", flags->timeout, "For each pod; seconds")
-      ->check(CLI::Range(1.0, 3600.0))
-      ->capture_default_str();
-  command->add_option("--system-namespace", flags->system_namespace, "Where MBCAS is installed")
-      ->capture_default_str();
+  addSeconds(*command, "--timeout", flags->timeout, "For each pod");
+  addSystemNamespace(*command, flags->cluster);
   addClusterFlags(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = restoreCommand(*flags); });
 }

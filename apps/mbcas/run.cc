@@ -7,12 +7,17 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <thread>
 
+#include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/host_state.h"
 #include "apps/mbcas/terminal.h"
+#include "mbcas/base/local_socket.h"
 #include "mbcas/base/time.h"
+#include "mbcas/cli/host_record.h"
 #include "mbcas/host/plane.h"
 #include "mbcas/host/show.h"
 #include "mbcas/host/workload.h"
@@ -25,6 +30,7 @@ struct RunFlags {
   std::string file;
   std::string root = "/sys/fs/cgroup";
   std::string state = kHostState;
+  std::string socket;
   std::string output = "text";
   double seconds = 0;
   bool dry_run = false;
@@ -78,44 +84,107 @@ Result<std::vector<host::Workload>> startCommands(const kernel::Mounts& mounts,
   return workloads;
 }
 
-void loop(host::Plane& plane, const RunFlags& flags, const kernel::Mounts& mounts, Nanos interval,
-          std::vector<host::Workload>& workloads, bool only_commands) {
-  const SystemClock clock;
-  const bool live = isTerminal() && !flags.plain && flags.output == "text";
-  Patience patience(live);
-  std::unique_ptr<Screen> screen = live ? std::make_unique<Screen>() : nullptr;
-  host::Show show;
-  const MonotonicTime start = clock.monotonic();
-  MonotonicTime next = start;
-  do {
-    const host::View& view = plane.tick();
-    if (live) {
-      view::NodeScreen picture = show.screen(view);
-      picture.title = flags.dry_run ? "mbcas run (dry run: nothing is changed)" : "mbcas run";
-      picture.subtitle = fmt::format("{}, {} CPUs   q: quit", kernel::describe(mounts),
-                                     view.capacity.count() / 1000);
-      const TerminalSize size = terminalSize();
-      screen->draw(view::render(picture, size.width, size.height, wantsColours()));
-    } else {
-      const std::string time = formatRfc3339(clock.wall());
-      for (const host::PodView& pod : view.pods) {
-        if (!pod.changed) continue;
-        fmt::print("{}\n", flags.output == "json" ? host::changeJson(pod, time)
-                                                  : time + " " + host::changeLine(pod));
-      }
-      for (const std::string& note : view.notes) fmt::print(stderr, "mbcas: {}\n", note);
-      std::fflush(stdout);
-    }
-    bool running = !only_commands;
-    for (host::Workload& workload : workloads) running |= workload.running();
-    if (!running) break;
-    if (flags.seconds > 0 &&
-        clock.monotonic() - start >= std::chrono::duration<double>(flags.seconds)) {
-      break;
-    }
-    next = std::max(next + interval, clock.monotonic());
-  } while (patience.wait(next - clock.monotonic()));
+std::string machineName() {
+  char name[256] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "this machine";
 }
+
+// Where the state is shown. Without it everything else works, so that is only said.
+std::optional<LocalSocket> listen(const RunFlags& flags) {
+  Result<LocalSocket> socket =
+      LocalSocket::listen(flags.socket.empty() ? socketOf(flags.state) : flags.socket);
+  if (socket) return *std::move(socket);
+  fmt::print(stderr, "mbcas: `mbcas top --host` will not see this run: {}\n",
+             socket.error().message());
+  return std::nullopt;
+}
+
+class Loop {
+ public:
+  Loop(host::Plane& plane, const RunFlags& flags, const kernel::Mounts& mounts, Nanos interval,
+       std::optional<LocalSocket>& socket)
+      : plane_(plane),
+        flags_(flags),
+        mounts_(mounts),
+        interval_(interval),
+        socket_(socket),
+        live_(isTerminal() && !flags.plain && flags.output == "text"),
+        patience_(live_),
+        screen_(live_ ? std::make_unique<Screen>() : nullptr) {}
+
+  void run(std::vector<host::Workload>& workloads, bool only_commands) {
+    const MonotonicTime start = clock_.monotonic();
+    MonotonicTime next = start;
+    do {
+      show(plane_.tick());
+      bool running = !only_commands;
+      for (host::Workload& workload : workloads) running |= workload.running();
+      if (!running) break;
+      if (flags_.seconds > 0 && clock_.monotonic() - start >= nanos(flags_.seconds)) break;
+      next = std::max(next + interval_, clock_.monotonic());
+    } while (waitUntil(next));
+  }
+
+ private:
+  void show(const host::View& view) {
+    view_ = &view;
+    if (live_) {
+      picture_ = history_.screen(view);
+      picture_.title = flags_.dry_run ? "mbcas run (dry run: nothing is changed)" : "mbcas run";
+      picture_.subtitle = fmt::format("{}, {} CPUs   q: quit", kernel::describe(mounts_),
+                                      view.capacity.count() / 1000);
+      return draw();
+    }
+    const std::string time = formatRfc3339(clock_.wall());
+    for (const host::PodView& pod : view.pods) {
+      if (!pod.changed) continue;
+      fmt::print("{}\n", flags_.output == "json" ? host::changeJson(pod, time)
+                                                 : time + " " + host::changeLine(pod));
+    }
+    for (const std::string& note : view.notes) fmt::print(stderr, "mbcas: {}\n", note);
+    std::fflush(stdout);
+  }
+
+  void draw() {
+    const TerminalSize size = terminalSize();
+    screen_->draw(view::render(picture_, size.width, size.height, wantsColours()));
+  }
+
+  // False: the user has had enough.
+  bool waitUntil(MonotonicTime next) {
+    while (true) {
+      switch (patience_.next(next - clock_.monotonic(), socket_ ? socket_->fd() : -1)) {
+        case Patience::Wake::kTime:
+          return true;
+        case Patience::Wake::kStop:
+          return false;
+        case Patience::Wake::kReadable:
+          socket_->serve([&] { return stateJson(recordOf(*view_, machine_, clock_.wall())); });
+          break;
+        case Patience::Wake::kResize:
+          if (live_) draw();
+          break;
+        case Patience::Wake::kKey:
+          (void)patience_.keys();
+          break;
+      }
+    }
+  }
+
+  host::Plane& plane_;
+  const RunFlags& flags_;
+  const kernel::Mounts& mounts_;
+  const Nanos interval_;
+  std::optional<LocalSocket>& socket_;
+  const std::string machine_ = machineName();
+  const SystemClock clock_;
+  const bool live_;
+  Patience patience_;
+  std::unique_ptr<Screen> screen_;
+  host::Show history_;
+  view::NodeScreen picture_;
+  const host::View* view_ = nullptr;  // of the last tick
+};
 
 int run(const RunFlags& flags) {
   const auto fail = [](const Error& error) {
@@ -149,7 +218,8 @@ int run(const RunFlags& flags) {
           config->pods, [](const host::PodConfig& pod) { return !pod.command.empty(); });
       const SystemClock clock;
       host::Plane plane(*mounts, *config, *settings, clock, *ledger);
-      loop(plane, flags, *mounts, settings->sample_interval, *workloads, only_commands);
+      std::optional<LocalSocket> socket = listen(flags);
+      Loop(plane, flags, *mounts, settings->sample_interval, socket).run(*workloads, only_commands);
     } else {
       exit_code = fail(workloads.error());
     }
@@ -192,6 +262,9 @@ void addRun(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--state", flags->state, "File that remembers the original limits")
       ->capture_default_str();
+  command->add_option("--socket", flags->socket,
+                      "Where it shows its state to top and explain (default: the state file's "
+                      "name and .sock)");
   command->add_option("--seconds", flags->seconds, "End by itself after so long; 0: when told to")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--dry-run", flags->dry_run, "Decide and show, change nothing");
@@ -201,7 +274,8 @@ void addRun(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->footer(
       "Every limit is put back at the end (q, Ctrl-C, SIGTERM); after a crash by\n"
-      "`mbcas restore --host`. docs/host.md describes the file.\n\n"
+      "`mbcas restore --host`. docs/host.md describes the file. While it runs, `mbcas top --host`\n"
+      "and `mbcas explain --host POD` tell more.\n\n"
       "Example:\n"
       "  cat > pods.yaml <<EOF\n"
       "  pods:\n"

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
 #include "mbcas/sim/policy.h"
 #include "mbcas/sim/report.h"
 #include "mbcas/sim/scenario.h"
 #include "mbcas/sim/simulation.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -73,76 +75,61 @@ std::string limit(double cores) {
   return cores > 0 ? fmt::format("{:.0f}m", cores * 1000) : "none";
 }
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as they need to be; all but the first `left` are numbers.
-std::string aligned(const std::vector<Row>& rows, std::size_t left) {
-  Row::size_type columns = rows.front().size();
-  std::vector<std::size_t> widths(columns);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < columns; ++i) {
-      if (i > 0) line += "  ";
-      line += i < left ? fmt::format("{:<{}}", row[i], widths[i])
-                       : fmt::format("{:>{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + '\n';
-  }
-  return out;
-}
-
-std::string markdown(const std::vector<Row>& rows) {
-  std::string out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
-    if (i == 0) {
-      for (std::size_t c = 0; c < rows[i].size(); ++c) out += "|---";
-      out += "|\n";
-    }
-  }
-  return out;
-}
+constexpr auto kLeft = view::Table::Align::kLeft;
 
 // One scenario under one policy, pod by pod.
 std::string podTable(const Report& report) {
-  std::vector<Row> rows = {{"POD", "OFFERED", "USED", "THROTTLED", "P50 ms", "P99 ms", "LIMIT",
-                            "LOWEST", "HIGHEST", "CHANGES", "RELIEF"}};
+  view::Table table({{"POD", kLeft},
+                     {"OFFERED"},
+                     {"USED"},
+                     {"THROTTLED"},
+                     {"P50 ms"},
+                     {"P99 ms"},
+                     {"LIMIT"},
+                     {"LOWEST"},
+                     {"HIGHEST"},
+                     {"CHANGES"},
+                     {"RELIEF"}});
   for (const PodReport& pod : report.pods) {
-    rows.push_back({pod.name, fmt::format("{:.0f}m", pod.offered * 1000),
-                    fmt::format("{:.0f}m", pod.used * 1000), rate(pod.throttled) + " ms/s",
-                    milliseconds(pod.p50), milliseconds(pod.p99), limit(pod.last_limit),
-                    limit(pod.lowest_limit), limit(pod.highest_limit),
-                    fmt::format("{:.1f}", pod.changes), fmt::format("{:.0f} s", pod.relief)});
+    table.row({pod.name, fmt::format("{:.0f}m", pod.offered * 1000),
+               fmt::format("{:.0f}m", pod.used * 1000), rate(pod.throttled) + " ms/s",
+               milliseconds(pod.p50), milliseconds(pod.p99), limit(pod.last_limit),
+               limit(pod.lowest_limit), limit(pod.highest_limit),
+               fmt::format("{:.1f}", pod.changes), fmt::format("{:.0f} s", pod.relief)});
   }
   return fmt::format(
              "{}   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
              "time\n\n",
              report.scenario, report.policy, report.seconds, report.used * 1000, report.fairness,
              report.scarce * 100) +
-         aligned(rows, 1);
+         table.toString(wantsColours());
 }
 
-std::vector<Row> comparison(const std::vector<Report>& reports) {
-  std::vector<Row> rows = {{"SCENARIO", "POLICY", "FREE ms/s", "CONSTRAINED ms/s", "P50 ms",
-                            "P99 ms", "CPU", "USED %", "CHANGES", "MOST", "RELIEF s", "FAIR"}};
+view::Table comparison(const std::vector<Report>& reports) {
+  view::Table table({{"SCENARIO", kLeft},
+                     {"POLICY", kLeft},
+                     {"FREE ms/s"},
+                     {"CONSTRAINED ms/s"},
+                     {"P50 ms"},
+                     {"P99 ms"},
+                     {"CPU"},
+                     {"USED %"},
+                     {"CHANGES"},
+                     {"MOST"},
+                     {"RELIEF s"},
+                     {"FAIR"}});
   const Report* unlimited = nullptr;
   for (const Report& report : reports) {
     if (report.policy == "unlimited") unlimited = &report;
     const bool beside = unlimited != nullptr && unlimited->scenario == report.scenario;
-    rows.push_back({report.scenario, report.policy, rate(report.throttled_free),
-                    rate(report.throttled_constrained), milliseconds(report.p50),
-                    milliseconds(report.p99), fmt::format("{:.2f}", report.used),
-                    beside ? fmt::format("{:.1f}", sim::usedBeside(report, *unlimited) * 100) : "-",
-                    fmt::format("{:.2f}", report.changes),
-                    fmt::format("{:.1f}", report.most_changes),
-                    fmt::format("{:.0f}", report.relief), fmt::format("{:.3f}", report.fairness)});
+    table.row({report.scenario, report.policy, rate(report.throttled_free),
+               rate(report.throttled_constrained), milliseconds(report.p50),
+               milliseconds(report.p99), fmt::format("{:.2f}", report.used),
+               beside ? fmt::format("{:.1f}", sim::usedBeside(report, *unlimited) * 100) : "-",
+               fmt::format("{:.2f}", report.changes), fmt::format("{:.1f}", report.most_changes),
+               fmt::format("{:.0f}", report.relief), fmt::format("{:.3f}", report.fairness)});
   }
-  return rows;
+  return table;
 }
 
 Result<Scenario> load(const std::string& file, const Flags& flags) {
@@ -222,17 +209,15 @@ int simulateAll(const Flags& flags) {
     complain("cannot write " + flags.series);
     return kFailed;
   }
-  const std::string format = !flags.format.empty()          ? flags.format
-                             : ::isatty(STDOUT_FILENO) != 0 ? "table"
-                                                            : "json";
+  const std::string format = !flags.format.empty() ? flags.format : isTerminal() ? "table" : "json";
   if (format == "json") {
     fmt::print("{}", sim::toJson(reports));
   } else if (format == "csv") {
     fmt::print("{}", sim::toCsv(reports));
   } else if (format == "markdown") {
-    fmt::print("{}", markdown(comparison(reports)));
+    fmt::print("{}", comparison(reports).toMarkdown());
   } else if (flags.compare) {
-    fmt::print("{}", aligned(comparison(reports), 2));
+    fmt::print("{}", comparison(reports).toString(wantsColours()));
   } else {
     for (const Report& report : reports) {
       fmt::print("{}{}", &report == reports.data() ? "" : "\n", podTable(report));

@@ -1,9 +1,7 @@
 // mbcas solve: clear a market given as JSON.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +16,7 @@
 #include "mbcas/market/explain.h"
 #include "mbcas/market/json.h"
 #include "mbcas/market/solver.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -98,43 +97,28 @@ class Input {
   std::FILE* stream_;
 };
 
-// An id is anybody's text; a terminal must not obey it.
-std::string printable(std::string_view id) {
-  constexpr std::size_t kLongest = 40;
-  std::string text(id.substr(0, kLongest));
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return text;
-}
-
 std::string table(const Problem& problem, const Clearing& clearing, bool colours) {
-  const auto coloured = [&](std::string_view text, std::string_view code) {
-    return colours ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
-  };
-  constexpr std::string_view kGreen = "32", kYellow = "33", kRed = "31", kBold = "1";
+  using view::Colour;
   std::string price = "none";
   if (clearing.price) {
     price = std::isinf(*clearing.price) ? "infinite" : fmt::format("{:.6g}", *clearing.price);
   }
-  std::string out = fmt::format(
-      "{}   price {}   {}m of {}m allocated\n\n",
-      coloured(name(clearing.mode), clearing.mode == market::Mode::kUncongested ? kGreen
-                                    : clearing.mode == market::Mode::kCongested ? kYellow
-                                                                                : kRed),
-      price, clearing.allocated.count(), problem.capacity.count());
-
-  std::size_t width = 3;
-  for (const market::Pod& pod : problem.pods) width = std::max(width, printable(pod.id).size());
-  out += coloured(fmt::format("{:<{}}  {:>10}  {:<5}  {}", "POD", width, "CPU", "BOUND", "WHY"),
-                  kBold);
-  out += '\n';
+  const Colour mode = clearing.mode == market::Mode::kUncongested ? Colour::kGreen
+                      : clearing.mode == market::Mode::kCongested ? Colour::kYellow
+                                                                  : Colour::kRed;
+  constexpr auto kLeft = view::Table::Align::kLeft;
+  view::Table pods({{"POD", kLeft}, {"CPU"}, {"BOUND", kLeft}, {"WHY", kLeft}});
   for (std::size_t i = 0; i < problem.pods.size(); ++i) {
+    constexpr std::size_t kLongestId = 40;
     const market::Award& award = clearing.pods[i];
-    out += fmt::format("{:<{}}  {:>9}m  {:<5}  {}\n", printable(problem.pods[i].id), width,
-                       award.cpu.count(), name(award.bound), explain(problem, clearing, i));
+    // An id is anybody's text.
+    pods.row({view::printable(std::string_view(problem.pods[i].id).substr(0, kLongestId)),
+              fmt::format("{}m", award.cpu.count()), std::string(name(award.bound)),
+              explain(problem, clearing, i)});
   }
-  return out;
+  return fmt::format("{}   price {}   {}m of {}m allocated\n\n{}",
+                     view::paint(name(clearing.mode), mode, colours), price,
+                     clearing.allocated.count(), problem.capacity.count(), pods.toString(colours));
 }
 
 int solveOne(Input& input, bool as_table) {
@@ -186,8 +170,8 @@ int solve(const Options& options) {
     complain(fmt::format("cannot open {}", options.file));
     return kFailed;
   }
-  const bool as_table = options.format == "table" ||
-                        (options.format.empty() && !options.lines && isatty(STDOUT_FILENO) != 0);
+  const bool as_table =
+      options.format == "table" || (options.format.empty() && !options.lines && isTerminal());
   const int exit_code = options.lines ? solveLines(input) : solveOne(input, as_table);
   if (input.failed()) {
     complain(fmt::format("cannot read {}", options.file));

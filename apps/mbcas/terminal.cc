@@ -38,7 +38,7 @@ struct Patience::Saved {
 Patience::Patience(bool keys) {
   sigset_t stop;
   ::sigemptyset(&stop);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stop, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) ::sigaddset(&stop, signal);
   ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   signals_ = ::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
   if (!keys || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
@@ -58,22 +58,52 @@ Patience::~Patience() {
 bool Patience::wait(Nanos at_most) {
   using Steady = std::chrono::steady_clock;
   const auto until = Steady::now() + at_most;
-  while (!enough_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Steady::now());
-    if (left.count() <= 0) break;
-    pollfd sources[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    if (::poll(sources, watch_keys_ ? 2 : 1, static_cast<int>(left.count())) <= 0) continue;
-    if ((sources[0].revents & POLLIN) != 0) enough_ = true;
-    if (watch_keys_ && sources[1].revents != 0) {
-      char key = 0;
-      if (::read(STDIN_FILENO, &key, 1) != 1) {
-        watch_keys_ = false;  // the terminal is gone; SIGHUP tells
-      } else {
-        enough_ |= key == 'q' || key == 'Q';
-      }
+  while (true) {
+    const Wake wake = next(until - Steady::now());
+    if (wake == Wake::kStop) return false;
+    if (wake == Wake::kTime) return true;
+  }
+}
+
+// False: there is no terminal any more.
+bool Patience::readKeys() {
+  char buffer[64];
+  const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+  if (got <= 0) return false;
+  typed_.append(buffer, static_cast<std::size_t>(got));
+  for (const view::Key key : view::takeKeys(typed_)) {
+    if (key == view::key('q') || key == view::key('Q')) {
+      enough_ = true;
+    } else {
+      keys_.push_back(key);
     }
   }
-  return !enough_;
+  return true;
+}
+
+Patience::Wake Patience::next(Nanos at_most, int fd) {
+  using Steady = std::chrono::steady_clock;
+  const auto until = Steady::now() + at_most;
+  while (!enough_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Steady::now());
+    if (left.count() <= 0) return Wake::kTime;
+    // poll() passes over descriptors below 0.
+    pollfd sources[] = {
+        {signals_, POLLIN, 0}, {watch_keys_ ? STDIN_FILENO : -1, POLLIN, 0}, {fd, POLLIN, 0}};
+    if (::poll(sources, 3, static_cast<int>(left.count())) <= 0) continue;
+    if ((sources[0].revents & POLLIN) != 0) {
+      signalfd_siginfo signal{};
+      if (::read(signals_, &signal, sizeof signal) != sizeof signal) continue;
+      if (signal.ssi_signo == SIGWINCH) return Wake::kResize;
+      enough_ = true;
+    }
+    if (sources[1].revents != 0) {
+      watch_keys_ = readKeys();  // when the terminal is gone, SIGHUP tells
+      if (!enough_ && !keys_.empty()) return Wake::kKey;
+    }
+    if (!enough_ && (sources[2].revents & POLLIN) != 0) return Wake::kReadable;
+  }
+  return Wake::kStop;
 }
 
 Screen::Screen() {
@@ -87,14 +117,15 @@ Screen::~Screen() {
 }
 
 void Screen::draw(const std::vector<std::string>& lines) {
-  // Each line cleared to its end, and the rest below the last: no flicker, and nothing stays when
-  // the window changes its size.
+  // Each line cleared before it is written (after a line as wide as the screen its last character
+  // would go), and the rest below the last: no flicker, and nothing stays when the window changes
+  // its size.
   std::string frame = "\x1b[H";
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    frame += lines[i] + "\x1b[K";
+    frame += "\x1b[K" + lines[i];
     if (i + 1 < lines.size()) frame += "\r\n";
   }
-  frame += "\x1b[J";
+  if (lines.size() < terminalSize().height) frame += "\r\n\x1b[J";
   fmt::print("{}", frame);
   std::fflush(stdout);
 }

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mbcas/base/units.h"
+#include "mbcas/view/keys.h"
 
 namespace mbcas::cli {
 
@@ -33,12 +36,28 @@ class Patience {
   // False as soon as the user wants to stop, and ever after.
   bool wait(Nanos at_most);
 
+  enum class Wake : std::uint8_t {
+    kTime,      // it has passed
+    kStop,      // the user wants to stop
+    kKey,       // other keys were pressed: see keys()
+    kResize,    // the terminal has another size
+    kReadable,  // `fd`
+  };
+  // The same, and returns for more reasons.
+  Wake next(Nanos at_most, int fd = -1);
+  // Pressed since the last call.
+  std::vector<view::Key> keys() { return std::exchange(keys_, {}); }
+
  private:
+  bool readKeys();
+
   int signals_ = -1;
   struct Saved;
   std::unique_ptr<Saved> saved_;  // the terminal's settings, to be put back
   bool watch_keys_ = false;
   bool enough_ = false;
+  std::string typed_;
+  std::vector<view::Key> keys_;
 };
 
 // The alternate screen of the terminal, for as long as the object lives.

@@ -93,11 +93,14 @@ class Publishing {
   Publishing(const Settings& settings, MonotonicTime now) : settings_(settings), now_(now) {}
 
   // The new desired limit; nothing: it stays.
-  std::optional<Millicores> decide(const PodView& view, const Answer& answer, bool scarce,
-                                   PodState& state) const {
+  std::optional<Millicores> decide(const Pod& pod, const PodView& view, const Answer& answer,
+                                   bool scarce, PodState& state) const {
     const Millicores desired = state.desired;
     const bool urgent = isUrgent(view, answer);
-    const std::optional<Millicores> lower = lastingLower(answer, state);
+    // Who waits for memory or I/O would use more CPU if it did not.
+    if (pod.memory_or_io_pressure) state.low_since.reset();
+    const std::optional<Millicores> lower =
+        pod.memory_or_io_pressure ? std::nullopt : lastingLower(answer, state);
     if (urgent && answer.limit > scaled(desired, 1 + settings_.hysteresis) &&
         passed(state.published, settings_.guards.raise_cooldown, now_)) {
       return answer.limit;
@@ -111,7 +114,8 @@ class Publishing {
         desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
       return answer.limit;
     }
-    if (desired < roundUp(view.request) || desired > view.ceiling) return answer.limit;
+    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
+    if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
     if (answer.constrained && isLower(answer.limit, desired)) return answer.limit;
@@ -186,6 +190,11 @@ NodeLaw::~NodeLaw() = default;
 NodeLaw::NodeLaw(NodeLaw&&) noexcept = default;
 NodeLaw& NodeLaw::operator=(NodeLaw&&) noexcept = default;
 
+void NodeLaw::resume(const std::string& id, const PodState& state) {
+  if (!state_.pods.try_emplace(id, state).second) return;
+  if (state.constrained && state_.demand.size() < kEnoughSamples) state_.scarce = true;
+}
+
 const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
   for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
@@ -216,9 +225,10 @@ void NodeLaw::measure(const NodeInput& input) {
   decision_.capacity = nodeCapacity(input, state_.unmanaged.median(), settings_);
   decision_.demand = state_.demand.median();
   const double border = state_.scarce ? settings_.scarce_until : settings_.scarce_from;
-  state_.scarce = state_.demand.size() >= kEnoughSamples &&
-                  decision_.demand >= scaled(decision_.capacity, border) &&
-                  decision_.demand > Millicores(0);
+  if (state_.demand.size() >= kEnoughSamples) {
+    state_.scarce =
+        decision_.demand >= scaled(decision_.capacity, border) && decision_.demand > Millicores(0);
+  }
   decision_.scarce = state_.scarce;
 }
 
@@ -310,13 +320,24 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   if (view.fresh) {
     const Publishing publishing(settings_, input.now);
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
-    if (const auto desired = publishing.decide(view, answer, state_.scarce, state)) {
+    if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, state)) {
       learnPatience(*desired, answer, input.now, settings_.regret, state);
-      decision.publish |= publishing.moveTo(*desired, splitLimit(pod, needs, *desired), state);
+      // The limit in force, where that is what it keeps, may lie between two steps.
+      const bool keeps = *desired == view.limit && *desired != roundUp(*desired);
+      decision.publish |=
+          publishing.moveTo(keeps ? *desired : roundUp(*desired),
+                            keeps ? limitsOf(pod) : splitLimit(pod, needs, *desired), state);
     }
-    decision.publish |= publishing.tellWanted(answer.unbounded, decision.publish, state);
+    // While it is too new to judge, what it wants is not known.
+    if (view.warm) {
+      decision.publish |= publishing.tellWanted(answer.unbounded, decision.publish, state);
+    }
   }
-  if (decision.publish) state.reason = reason;
+  // A reason of its own, as soon as there is one.
+  const Basis told = state.reason.basis;
+  const bool provisional =
+      told == Basis::kNoData || told == Basis::kWarmup || told == Basis::kStart;
+  if (decision.publish || (provisional && view.fresh && view.warm)) state.reason = reason;
   decision.desired = state.desired;
   decision.containers = state.containers;
   decision.wanted = state.wanted;

@@ -101,6 +101,11 @@ class NodeLaw {
   NodeLaw(NodeLaw&&) noexcept;
   NodeLaw& operator=(NodeLaw&&) noexcept;
 
+  // A pod that a predecessor decided about goes on from there: to be called before the first
+  // decision about it. A constrained one says that CPU was scarce, and it is until enough has been
+  // measured to say otherwise.
+  void resume(const std::string& id, const PodState& state);
+
   // Once per sample. The reference is good until the next call.
   const NodeDecision& decide(const NodeInput& input);
 

@@ -66,5 +66,7 @@ class Cluster {
 
 // Name of the ConfigMap with the settings.
 inline constexpr const char* kSettingsName = "mbcas";
+// The Lease of which one replica works.
+inline constexpr const char* kLeaderLease = "mbcas-controller";
 
 }  // namespace mbcas::controller

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mbcas/base/backoff.h"
 #include "mbcas/controller/restore.h"
 
 namespace mbcas::controller {
@@ -569,13 +570,6 @@ void remember(const kube::Pod& pod, const Decision& decision, const resize::Outc
   memory.retry_at =
       now + std::max(backoff(memory.failures, chance), outcome.retry_after.value_or(Nanos(0)));
   memory.failure = outcome.message;
-}
-
-Nanos backoff(int failures, double chance) {
-  constexpr double kMost = 300;
-  const double seconds = std::min(kMost, std::ldexp(1.0, std::clamp(failures - 1, 0, 30)));
-  return std::chrono::duration_cast<Nanos>(
-      std::chrono::duration<double>(seconds * (1 + chance / 4)));
 }
 
 podallocation::Bounds publishedBounds(const PodPolicy& policy, std::optional<Millicores> start,

@@ -98,9 +98,6 @@ Decision decide(const Situation& situation, PodMemory& memory);
 void remember(const kube::Pod& pod, const Decision& decision, const resize::Outcome& outcome,
               MonotonicTime now, double chance, PodMemory& memory);
 
-// 1 s doubling to 5 min, and up to a quarter more by `chance` in [0, 1).
-Nanos backoff(int failures, double chance);
-
 // The bounds to publish: the old ones while the new ones differ by less than a tenth, so that not
 // every tremor is written to every pod.
 podallocation::Bounds publishedBounds(const policy::PodPolicy& policy,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "mbcas/base/backoff.h"
 #include "mbcas/controller/raises.h"
 #include "mbcas/controller/restore.h"
 

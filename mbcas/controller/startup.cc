@@ -2,22 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include "mbcas/controller/cluster.h"
 
 namespace mbcas::controller {
-namespace {
 
 std::string describe(const kube::AccessQuestion& question) {
   std::string resource = question.resource;
   if (!question.subresource.empty()) resource += "/" + question.subresource;
   if (!question.group.empty()) resource += "." + question.group;
+  if (!question.name.empty()) resource += " " + question.name;
   return question.name_space.empty()
              ? fmt::format("{} {}", question.verb, resource)
              : fmt::format("{} {} in {}", question.verb, resource, question.name_space);
 }
 
-// What config/rbac/role.yaml grants.
-std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry_run) {
+// What config/rbac/role.yaml grants; without dry run all of it, but for VPAs, which need not be
+// there.
+std::vector<kube::AccessQuestion> neededAccess(const std::string& name_space, bool dry_run) {
   std::vector<kube::AccessQuestion> questions;
   const auto reads = [&](const std::string& group, const std::string& resource) {
     for (const char* verb : {"list", "watch"}) questions.push_back({verb, group, resource, "", ""});
@@ -31,9 +32,15 @@ std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry
   reads("autoscaling", "horizontalpodautoscalers");
   reads("policy", "poddisruptionbudgets");
   questions.push_back({"patch", "allocation.mbcas.io", "podallocations", "status", ""});
-  questions.push_back({"create", "", "events", "", ""});
-  questions.push_back({"get", "coordination.k8s.io", "leases", "", name_space});
-  questions.push_back({"list", "", "configmaps", "", name_space});
+  for (const char* verb : {"create", "patch"}) questions.push_back({verb, "", "events", "", ""});
+  for (const char* verb : {"get", "list", "watch", "create"}) {
+    questions.push_back({verb, "coordination.k8s.io", "leases", "", name_space});
+  }
+  questions.push_back({"update", "coordination.k8s.io", "leases", "", name_space, kLeaderLease});
+  questions.push_back({"create", "", "configmaps", "", name_space});
+  for (const char* verb : {"list", "watch", "patch"}) {
+    questions.push_back({verb, "", "configmaps", "", name_space, kSettingsName});
+  }
   if (!dry_run) {
     questions.push_back({"get", "", "pods", "", ""});
     questions.push_back({"patch", "", "pods", "", ""});
@@ -41,8 +48,6 @@ std::vector<kube::AccessQuestion> needed(const std::string& name_space, bool dry
   }
   return questions;
 }
-
-}  // namespace
 
 Result<void> checkCluster(kube::Client& client, const std::string& name_space, bool dry_run) {
   if (const auto version = client.version(); !version) {
@@ -60,7 +65,7 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
         "chart");
   }
   std::string missing;
-  for (const kube::AccessQuestion& question : needed(name_space, dry_run)) {
+  for (const kube::AccessQuestion& question : neededAccess(name_space, dry_run)) {
     const auto answer = client.mayI(question);
     if (!answer)
       return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
@@ -70,8 +75,8 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
   }
   if (!missing.empty()) {
     return failure(
-        fmt::format("not permitted: {}. kubectl apply -f config/rbac/role.yaml, and bind "
-                    "it to the account the controller runs as",
+        fmt::format("not permitted: {}. kubectl apply -k config/rbac, or "
+                    "bind such a role to the account the controller runs as",
                     missing));
   }
   return {};

@@ -2,11 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "mbcas/base/result.h"
 #include "mbcas/kube/client.h"
 
 namespace mbcas::controller {
+
+// What its account must be permitted: what config/rbac/role.yaml grants.
+std::vector<kube::AccessQuestion> neededAccess(const std::string& name_space, bool dry_run);
+// "patch pods/resize", "get leases.coordination.k8s.io in mbcas-system".
+std::string describe(const kube::AccessQuestion& question);
 
 Result<void> checkCluster(kube::Client& client, const std::string& name_space, bool dry_run);
 

@@ -13,6 +13,8 @@ class Classic final : public Estimator {
   explicit Classic(const Settings& settings) : settings_(settings) {}
 
   Need update(const Sample& sample) override;
+  void configure(const Settings& settings) override { settings_ = settings; }
+  void resume(Millicores, MonotonicTime) override {}
 
  private:
   Settings settings_;

@@ -107,6 +107,25 @@ void Demand::follow(std::span<const sense::PodSignals> signals) {
   }
 }
 
+void Demand::configure(const Settings& settings) {
+  const bool anew = settings.kind != settings_.kind;
+  settings_ = settings;
+  for (Estimators& estimators : estimators_) {
+    for (std::unique_ptr<Estimator>& estimator : estimators) {
+      if (anew) estimator = makeEstimator(settings_);
+      estimator->configure(settings_);
+    }
+  }
+}
+
+void Demand::resume(std::uint64_t cgroup, Millicores limit, MonotonicTime now) {
+  for (std::size_t i = 0; i < needs_.size(); ++i) {
+    for (std::size_t c = 0; c < estimators_[i].size(); ++c) {
+      if (needs_[i].containers[c].cgroup == cgroup) estimators_[i][c]->resume(limit, now);
+    }
+  }
+}
+
 std::span<const PodNeed> Demand::update(std::span<const sense::PodSignals> signals) {
   if (!matches(signals)) follow(signals);
   for (std::size_t i = 0; i < signals.size(); ++i) {

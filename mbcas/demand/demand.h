@@ -26,6 +26,11 @@ class Demand {
   // keeps its need, whose good_until then passes. Allocates only for what is new.
   std::span<const PodNeed> update(std::span<const sense::PodSignals> signals);
 
+  // Take effect at once. What was learned stays, unless another kind of estimator begins.
+  void configure(const Settings& settings);
+  // See Estimator::resume(). `cgroup` is a container's number, as in the last update.
+  void resume(std::uint64_t cgroup, Millicores limit, MonotonicTime now);
+
  private:
   using Estimators = std::vector<std::unique_ptr<Estimator>>;  // of one pod's containers, in order
 

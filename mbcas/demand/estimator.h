@@ -22,6 +22,8 @@ struct Settings {
   double throttle_threshold = 0.1;  // classic
   double ema_up = 0.3;
   double ema_down = 0.1;
+
+  friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 class Estimator {
@@ -30,6 +32,13 @@ class Estimator {
 
   // Concludes from one more sample. Pure: time is the sample's. Allocates nothing.
   virtual Need update(const Sample& sample) = 0;
+
+  // Other settings of the same kind from now on. What was learned stays.
+  virtual void configure(const Settings& settings) = 0;
+
+  // The container had this limit for a reason that nobody remembers: it stands for what was learned
+  // about its bursts, until less has been tried.
+  virtual void resume(Millicores limit, MonotonicTime now) = 0;
 };
 
 std::unique_ptr<Estimator> makeEstimator(const Settings& settings);

@@ -77,6 +77,20 @@ Need Responsive::update(const Sample& sample) {
   return need;
 }
 
+// A hold that has been doubled stays so.
+void Responsive::configure(const Settings& settings) {
+  const double factor =
+      static_cast<double>(settings.burst_hold.count()) /
+      static_cast<double>(std::max<std::int64_t>(settings_.burst_hold.count(), 1));
+  const auto hold = Nanos(std::llround(static_cast<double>(hold_.count()) * factor));
+  hold_ = std::clamp(hold, settings.burst_hold, std::max(settings.burst_hold, kLongestHold));
+  settings_ = settings;
+}
+
+void Responsive::resume(Millicores limit, MonotonicTime now) {
+  raiseBurst(now, limit, BurstState::kLearned);
+}
+
 Nanos Responsive::holdNow() const {
   return state_ == BurstState::kGuessed ? kGuessHold : hold_;
 }

@@ -24,6 +24,8 @@ class Responsive final : public Estimator {
   explicit Responsive(const Settings& settings) : settings_(settings), hold_(settings.burst_hold) {}
 
   Need update(const Sample& sample) override;
+  void configure(const Settings& settings) override;
+  void resume(Millicores limit, MonotonicTime now) override;
 
  private:
   Millicores usable(const Sample& sample, Millicores wanted) const;

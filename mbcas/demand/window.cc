@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace mbcas::demand {
 namespace {
@@ -48,12 +49,33 @@ void Window::correctGuesses(Millicores measured, Millicores limit) {
 }
 
 Millicores Window::median() const {
-  if (size_ == 0 || nonzero_ * 2 < size_) return Millicores(0);
+  if (size_ == 0 || nonzero_ == 0) return Millicores(0);
   std::array<std::int32_t, kCapacity> values;
-  for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) values[k] = values_[i];
+  std::uint32_t shortest = intervals_[first_];
+  std::uint32_t longest = shortest;
+  for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
+    values[k] = values_[i];
+    shortest = std::min(shortest, intervals_[i]);
+    longest = std::max(longest, intervals_[i]);
+  }
+  if (longest - shortest > shortest / 2) return medianByTime();
+  if (nonzero_ * 2 < size_) return Millicores(0);
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(size_ / 2);
   std::nth_element(values.begin(), middle, values.begin() + static_cast<std::ptrdiff_t>(size_));
   return Millicores(*middle);
+}
+
+// The same where samples last differently long.
+Millicores Window::medianByTime() const {
+  std::array<std::pair<std::int32_t, std::uint32_t>, kCapacity> entries;
+  for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
+    entries[k] = {values_[i], intervals_[i]};
+  }
+  std::sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size_));
+  std::uint64_t passed = 0;
+  std::size_t k = 0;
+  while (k + 1 < size_ && (passed += entries[k].second) * 2 <= span_) ++k;
+  return Millicores(entries[k].first);
 }
 
 double Window::busyShare(Millicores pause) const {

@@ -23,7 +23,7 @@ class Window {
   // but not more than they were nor less than what was used then.
   void correctGuesses(Millicores measured, Millicores limit);
 
-  Millicores median() const;
+  Millicores median() const;  // by time
   // Share of the time in which more than `pause` was used.
   double busyShare(Millicores pause) const;
   Millicores highestMean() const;
@@ -36,6 +36,7 @@ class Window {
   bool guessed(std::size_t i) const { return ((guesses_ >> i) & 1) != 0; }
   std::int32_t used(std::size_t i) const { return guessed(i) ? usages_[i] : values_[i]; }
   void dropOldest();
+  Millicores medianByTime() const;
   template <class Value>
   Millicores highestMeanOf(const Value& value) const;
 

@@ -58,6 +58,13 @@ TEST(Window, WeighsByTime) {
   feed.add(100_m, 1, seconds(4));
   feed.add(600_m, 1, seconds(1));
   EXPECT_EQ(feed.window.highestMean(), 200_m);
+  EXPECT_EQ(feed.window.median(), 100_m);
+  feed.add(600_m, 9, milliseconds(300));
+  EXPECT_EQ(feed.window.median(), 100_m) << "ten samples of 600m last 3.7 s, that of 100m 4 s";
+  feed.add(600_m, 1, seconds(1));
+  EXPECT_EQ(feed.window.median(), 600_m);
+  feed.add(0_m, 1, seconds(20));
+  EXPECT_EQ(feed.window.median(), 0_m);
   Feed fast;
   fast.add(10_m, 500, milliseconds(100));
   EXPECT_EQ(fast.window.median(), 10_m) << "more samples than it holds: the oldest go";

@@ -48,10 +48,7 @@ Millicores Plane::unmanagedUse(MonotonicTime now) {
   if (!root_) return Millicores(0);
   const auto usage = root_->usage();
   if (!usage) return Millicores(0);
-  const Millicores all =
-      root_at_ == MonotonicTime{} ? Millicores(0) : rate(*usage - root_usage_, now - root_at_);
-  root_usage_ = *usage;
-  root_at_ = now;
+  const Millicores all = machine_.advance(now, *usage).value_or(Millicores(0));
   Millicores pods(0);
   for (const PodView& pod : view_.pods) {
     if (pod.left_alone.empty()) pods += pod.usage;
@@ -89,6 +86,13 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
   }
   view.declared = known.declared;
   view.failure = known.failure;
+  view.request = std::min(config.request, known.declared);
+  view.weight = control::weightOf(config.request, config.priority);
+  view.priority = config.priority;
+  view.bounded_by = fmt::format(
+      "floor: {}; ceiling: {}",
+      config.min ? "min of its file" : "the least that any pod has, or its request",
+      config.max ? "max of its file" : "the machine less its reserve, or what it declares");
   if (known.declared == Millicores(0)) {
     view.left_alone = "it has no limit and none is declared for it";
     return std::nullopt;
@@ -104,8 +108,8 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
                             .need = need.containers.front().need,
                             .limit = limit,
                             .declared = known.declared,
-                            .request = std::min(config.request, known.declared)});
-  pod.weight = control::weightOf(config.request, config.priority);
+                            .request = view.request});
+  pod.weight = view.weight;
   if (config.min) pod.floor = std::max(*config.min, pod.containers.front().request);
   pod.ceiling = config.max;
   pod.memory_or_io_pressure = pressed(signals.memory_pressure) || pressed(signals.io_pressure);
@@ -149,9 +153,8 @@ const View& Plane::tick() {
                                                     .usage = cpu.usageRate(),
                                                     .blocked = cpu.blockedRate(),
                                                     .need = needs[i].total});
-    if (signals[i].contention) {
-      view.contention = Millicores(static_cast<std::int64_t>(*signals[i].contention * 1000));
-    }
+    view.contention = signals[i].contention;
+    if (signals[i].cpu_pressure) view.pressure = signals[i].cpu_pressure->some;
     if (auto pod = adopt(signals[i], needs[i], view)) {
       input.pods.push_back(*std::move(pod));
       managed.push_back(view_.pods.size() - 1);

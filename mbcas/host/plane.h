@@ -24,6 +24,7 @@
 #include "mbcas/host/ledger.h"
 #include "mbcas/host/source.h"
 #include "mbcas/kernel/cgroup.h"
+#include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
 namespace mbcas::host {
@@ -42,9 +43,14 @@ struct PodView {
   Millicores usage;
   Millicores blocked;  // throttled time per wall time
   demand::Need need{};
-  std::optional<Millicores> limit;         // in force before this tick's change; nothing: unlimited
-  std::optional<Millicores> contention{};  // waiting that no quota explains, of wall time
+  std::optional<Millicores> limit;     // in force before this tick's change; nothing: unlimited
+  std::optional<double> pressure{};    // share of time in which some thread waited for a CPU
+  std::optional<double> contention{};  // the part of it that no quota of its own explains
   Millicores declared;
+  Millicores request;
+  double weight = 1;
+  int priority = 0;
+  std::string bounded_by{};  // "floor: ...; ceiling: ...": what sets its bounds
   std::string left_alone{};  // why it is not managed; empty: it is
   std::string failure{};     // why its limit could not be written
   control::PodDecision decision{};
@@ -98,8 +104,7 @@ class Plane {
   control::NodeLaw law_;
   std::map<std::string, Known> known_;  // by path
   std::optional<kernel::Cgroup> root_;
-  Nanos root_usage_{0};
-  MonotonicTime root_at_{};
+  sense::UsageMeter machine_;
   View view_;
   std::vector<std::string> told_nested_;
 };

@@ -1,4 +1,5 @@
-// A cgroup tree made of ordinary files, for tests: in one expression, or replayed step by step.
+// A cgroup tree made of ordinary files, for tests and for replaying recordings: in one expression,
+// or step by step.
 //
 //   FakeTree tree({{"cgroup.controllers", "cpu pids\n"},
 //                  {"kubepods/pod1/cpu.stat", "usage_usec 5\n"}});
@@ -28,17 +29,19 @@ class FakeTree {
         (std::filesystem::is_directory(memory, ignored) ? memory
                                                         : std::filesystem::temp_directory_path()) /
         "mbcas-tree-XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
+    const char* const made = ::mkdtemp(pattern.data());
+    if (made == nullptr) return;
+    root_ = made;
     for (const auto& [path, content] : files) write(path, content);
   }
   ~FakeTree() {
     std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
+    if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
   }
   FakeTree(const FakeTree&) = delete;
   FakeTree& operator=(const FakeTree&) = delete;
 
-  const std::string& root() const { return root_; }
+  const std::string& root() const { return root_; }  // empty: there was no place for it
 
   // In place: a descriptor that is held sees the new content, as with the kernel's files.
   void write(const std::string& path, const std::string& content) {

@@ -72,9 +72,11 @@ Result<Mounts> detectMounts(const std::string& root) {
     return failure(
         fmt::format("{}: one cgroup v1 hierarchy; give the directory that holds them all", root));
   }
-  return failure(fmt::format(
-      "{}: no cgroup tree with a cpu controller (neither cgroup.controllers nor cpu/cpu.shares)",
-      root));
+  return failure(
+      fmt::format("{}: no cgroup tree with a cpu controller (neither cgroup.controllers nor "
+                  "cpu/cpu.shares); is "
+                  "the host's mounted there (--cgroup-root)?",
+                  root));
 }
 
 }  // namespace mbcas::kernel

@@ -144,6 +144,25 @@ Result<std::uint64_t> parseCount(std::string_view text) {
   return number;
 }
 
+Result<MachineTime> parseProcStat(std::string_view text) {
+  const std::string_view line = cut(text, '\n');
+  std::string_view fields = line;
+  if (cut(fields, ' ') != "cpu") return notUnderstood("not /proc/stat", line);
+  // user nice system idle iowait irq softirq steal; guest times after them are in user and nice.
+  constexpr std::size_t kIdle = 3, kIoWait = 4, kFields = 8;
+  MachineTime time;
+  for (std::size_t i = 0; i < kFields && !fields.empty();) {
+    const std::string_view field = cut(fields, ' ');
+    if (field.empty()) continue;  // two blanks follow "cpu"
+    std::uint64_t ticks = 0;
+    if (!toNumber(field, ticks)) return notUnderstood("not a count of ticks", line);
+    time.all += ticks;
+    if (i != kIdle && i != kIoWait) time.busy += ticks;
+    ++i;
+  }
+  return time;
+}
+
 Result<Pressure> parsePressure(std::string_view text) {
   Pressure pressure;
   bool some = false;

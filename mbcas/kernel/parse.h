@@ -64,4 +64,14 @@ struct Pressure {
 };
 Result<Pressure> parsePressure(std::string_view text);
 
+// /proc/stat: what all CPUs of the machine did since it started, in ticks, which are alike for
+// both.
+struct MachineTime {
+  std::uint64_t busy = 0;
+  std::uint64_t all = 0;
+
+  friend bool operator==(const MachineTime&, const MachineTime&) = default;
+};
+Result<MachineTime> parseProcStat(std::string_view text);
+
 }  // namespace mbcas::kernel

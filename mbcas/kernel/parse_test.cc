@@ -89,6 +89,14 @@ TEST(Pressure, ReadsTotals) {
   EXPECT_FALSE(parsePressure("full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"));
 }
 
+TEST(ProcStat, IdleAndIoWaitAreNotBusy) {
+  EXPECT_EQ(parseProcStat("cpu  10 20 30 400 50 6 7 8 9 1\ncpu0 1 2\n"),
+            (MachineTime{.busy = 81, .all = 531}));
+  EXPECT_EQ(parseProcStat("cpu 1 2 3 4\n"), (MachineTime{.busy = 6, .all = 10}));
+  EXPECT_FALSE(parseProcStat("intr 5\n"));
+  EXPECT_FALSE(parseProcStat("cpu  1 x\n"));
+}
+
 RC_GTEST_PROP(Parsers, SayShortlyWhatIsWrongWithAnyText, (const std::string& text)) {
   const auto bounded = [](const auto& result) {
     return result || (!result.error().message().empty() && result.error().message().size() < 200);
@@ -98,6 +106,7 @@ RC_GTEST_PROP(Parsers, SayShortlyWhatIsWrongWithAnyText, (const std::string& tex
   RC_ASSERT(bounded(parseCpuMax(text)));
   RC_ASSERT(bounded(parseCfsQuota(text)));
   RC_ASSERT(bounded(parsePressure(text)));
+  RC_ASSERT(bounded(parseProcStat(text)));
 }
 
 RC_GTEST_PROP(CpuStat, RoundTrips, ()) {

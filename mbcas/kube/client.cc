@@ -26,7 +26,6 @@ using std::chrono::seconds;
 constexpr std::size_t kMaxErrorBody = 64 << 10;
 constexpr Nanos kBrokenRetryDelay = seconds(1);  // client-go's pause after a reset connection
 constexpr Nanos kListTimeout = std::chrono::minutes(5);
-constexpr Nanos kListIdleTimeout = seconds(60);
 
 constexpr ProtobufField kListMetaFields[] = {{2, "resourceVersion"}, {3, "continue"}};
 constexpr ProtobufMessage kListMeta{kListMetaFields};
@@ -486,7 +485,7 @@ ApiResult<std::string> Client::listObjects(const Kind& kind, const ListOptions& 
     if (!next.empty()) call.query.emplace_back("continue", next);
     call.accept = acceptFor(kind);
     call.timeout = kListTimeout;
-    call.idle_timeout = kListIdleTimeout;
+    call.idle_timeout = impl_->options().list_idle;
     call.receive = [&](std::string_view piece) { return reader.receive(piece); };
     ApiResult<std::string> body = perform(std::move(call));
     if (!body) return apiFailure(std::move(body).error());
@@ -558,6 +557,7 @@ ApiResult<AccessAnswer> Client::mayI(const AccessQuestion& question) {
   json.key("resource").value(question.resource);
   json.key("subresource").value(question.subresource);
   json.key("namespace").value(question.name_space);
+  json.key("name").value(question.name);
   json.endObject().endObject().endObject();
   ApiResult<std::string> body = perform(std::move(call));
   if (!body) return apiFailure(std::move(body).error());

@@ -35,8 +35,9 @@ struct ClientOptions {
   double qps = 0;
   int burst = 10;
   int max_retries = 10;  // where the server sent Retry-After, and for a GET whose connection broke
-  Nanos timeout = std::chrono::seconds(30);  // of one try
-  std::size_t max_response = 16 << 20;       // bytes of an answer that is kept whole
+  Nanos timeout = std::chrono::seconds(30);    // of one try
+  Nanos list_idle = std::chrono::seconds(60);  // a list that brings nothing for so long has failed
+  std::size_t max_response = 16 << 20;         // bytes of an answer that is kept whole
   Metrics* metrics = nullptr;
 };
 
@@ -102,6 +103,7 @@ struct AccessQuestion {
   std::string resource;
   std::string subresource;
   std::string name_space;  // empty: all
+  std::string name{};      // empty: any
 };
 struct AccessAnswer {
   bool allowed = false;

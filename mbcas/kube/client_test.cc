@@ -543,6 +543,9 @@ TEST_F(ClientTest, HealthEndpointsAnswer) {
   std::atomic<bool> ready = false;
   health.addLiveCheck("ping", [] { return true; });
   health.addReadyCheck("synced", [&] { return ready.load(); });
+  health.addPage("/state", "application/json", [] { return std::string("{}"); });
+  health.addPage("/broken", "application/json", [] { return failure("no answer"); });
+  metrics.addText([] { return std::string("own_metric 1\n"); });
   const Result<int> bound = health.start("127.0.0.1", 0);
   ASSERT_TRUE(bound) << bound.error().message();
   httplib::Client http("127.0.0.1", *bound);
@@ -555,6 +558,10 @@ TEST_F(ClientTest, HealthEndpointsAnswer) {
   metrics.leading("lease", true);
   EXPECT_NE(http.Get("/metrics")->body.find("leader_election_master_status{name=\"lease\"} 1"),
             std::string::npos);
+  EXPECT_TRUE(http.Get("/metrics")->body.ends_with("\nown_metric 1\n"));
+  EXPECT_EQ(http.Get("/state")->body, "{}");
+  EXPECT_EQ(http.Get("/state")->get_header_value("Content-Type"), "application/json");
+  EXPECT_EQ(http.Get("/broken")->status, 503);
   EXPECT_EQ(http.Get("/other")->status, 404);
   HealthServer second(metrics);
   EXPECT_FALSE(second.start("127.0.0.1", *bound));

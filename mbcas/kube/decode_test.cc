@@ -216,12 +216,15 @@ TEST(Pod, KnowsNodesThatCannotResize) {
 TEST(Kinds, DecodeTheirFields) {
   const auto node = decoded<Node>(R"({"metadata":{"name":"n"},"spec":{"unschedulable":true},
     "status":{"capacity":{"cpu":"4","memory":"8Gi"},"allocatable":{"cpu":"3800m"},
-    "conditions":[{"status":"True","type":"Ready"}],
+    "conditions":[{"status":"False","type":"MemoryPressure"},{"status":"True","type":"Ready"},
+                  {"type":"PIDPressure","status":"True"},{"type":"DiskPressure"}],
     "addresses":[{"type":"Hostname","address":"n"},{"address":"10.0.0.1","type":"InternalIP"}],
     "nodeInfo":{"kubeletVersion":"v1.35.4","operatingSystem":"linux"}}})");
   EXPECT_EQ(node->capacity.cpu(), 4000_m);
   EXPECT_EQ(node->allocatable.cpu(), 3800_m);
   EXPECT_TRUE(node->ready && node->unschedulable);
+  EXPECT_TRUE(node->pid_pressure);
+  EXPECT_FALSE(node->memory_pressure || node->disk_pressure);
   EXPECT_EQ(node->internal_ip, "10.0.0.1");
   EXPECT_EQ(node->kubelet_version, "v1.35.4");
 

@@ -70,6 +70,17 @@ class HealthServer::Impl {
     thread_.join();
   }
 
+  void addPage(const std::string& path, std::string content_type,
+               std::function<Result<std::string>()> text) {
+    server_.Get(path, [type = std::move(content_type), text = std::move(text)](
+                          const httplib::Request&, httplib::Response& response) {
+      const Result<std::string> page = text();
+      response.status = page ? 200 : 503;
+      response.set_content(page ? *page : page.error().message() + "\n",
+                           page ? type : "text/plain; charset=utf-8");
+    });
+  }
+
   Checks live_;
   Checks ready_;
 
@@ -88,6 +99,10 @@ void HealthServer::addLiveCheck(std::string name, std::function<bool()> check) {
 }
 void HealthServer::addReadyCheck(std::string name, std::function<bool()> check) {
   impl_->ready_.emplace_back(std::move(name), std::move(check));
+}
+void HealthServer::addPage(const std::string& path, std::string content_type,
+                           std::function<Result<std::string>()> text) {
+  impl_->addPage(path, std::move(content_type), std::move(text));
 }
 Result<int> HealthServer::start(const std::string& address, int port) {
   return impl_->start(address, port);

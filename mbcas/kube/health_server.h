@@ -24,6 +24,11 @@ class HealthServer {
   void addLiveCheck(std::string name, std::function<bool()> check);
   void addReadyCheck(std::string name, std::function<bool()> check);
 
+  // Before start(). A page of one's own; an error is shown with status 503. Called on the server's
+  // threads.
+  void addPage(const std::string& path, std::string content_type,
+               std::function<Result<std::string>()> text);
+
   // Port 0 takes any free one; returns the port.
   Result<int> start(const std::string& address, int port);
   void stop();

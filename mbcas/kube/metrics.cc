@@ -43,6 +43,7 @@ struct Metrics::Impl {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   std::mutex mutex;
   std::list<std::function<void()>> refreshers;  // guarded by mutex
+  std::list<std::function<std::string()>> texts;
 
   Family<prometheus::Counter>& counter(const char* name, const char* help) {
     return prometheus::BuildCounter().Name(name).Help(help).Register(*registry);
@@ -146,12 +147,18 @@ const std::shared_ptr<prometheus::Registry>& Metrics::registry() {
   return impl_->registry;
 }
 
+void Metrics::addText(std::function<std::string()> text) {
+  impl_->texts.push_back(std::move(text));
+}
+
 std::string Metrics::text() {
   {
     const std::scoped_lock lock(impl_->mutex);
     for (const auto& refresh : impl_->refreshers) refresh();
   }
-  return prometheus::TextSerializer().Serialize(impl_->registry->Collect());
+  std::string text = prometheus::TextSerializer().Serialize(impl_->registry->Collect());
+  for (const auto& more : impl_->texts) text += more();
+  return text;
 }
 
 }  // namespace mbcas::kube

@@ -45,6 +45,9 @@ class Metrics {
   // returned handle is dropped.
   std::shared_ptr<void> beforeExposition(std::function<void()> refresh);
 
+  // Text of one's own at the end of each exposition. Before the first one.
+  void addText(std::function<std::string()> text);
+
   // To add families of one's own.
   const std::shared_ptr<prometheus::Registry>& registry();
 

@@ -30,6 +30,17 @@ class TokenBucket {
     return true;
   }
 
+  // How long until there is one to take; nothing is taken.
+  Nanos wait(MonotonicTime now) const {
+    if (rate_ <= 0) return Nanos(0);
+    const double passed = started_ ? std::chrono::duration<double>(now - last_).count() : 0;
+    const double missing = 1 - std::min(burst_, tokens_ + passed * rate_);
+    if (missing <= 0) return Nanos(0);
+    // Rounded up, so that it is there by then.
+    return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(missing / rate_)) +
+           std::chrono::microseconds(1);
+  }
+
  private:
   void refill(MonotonicTime now) {
     const double seconds = std::chrono::duration<double>(now - last_).count();

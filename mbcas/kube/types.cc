@@ -17,18 +17,18 @@ std::int32_t int32(JsonCursor value) {
   return static_cast<std::int32_t>(value.integer());
 }
 
-bool conditionHolds(JsonCursor conditions, std::string_view wanted) {
-  bool result = false;
+// Visits the types of the conditions that hold.
+template <class Visit>
+void eachCondition(JsonCursor conditions, const Visit& visit) {
   conditions.elements([&](JsonCursor element) {
-    bool is_wanted = false;
+    std::string type;
     bool holds = false;
     element.members([&](std::string_view key, JsonCursor field) {
-      if (key == "type") is_wanted = field.text() == wanted;
+      if (key == "type") type = field.text();
       if (key == "status") holds = field.text() == "True";
     });
-    if (is_wanted) result = holds;
+    if (holds) visit(std::string_view(type));
   });
-  return result;
 }
 
 TargetReference decodeTarget(Arena& arena, JsonCursor value) {
@@ -54,7 +54,12 @@ void decodeNode(Node& node, std::string_view key, JsonCursor value) {
     } else if (name == "allocatable") {
       node.allocatable = Amounts::decode(field);
     } else if (name == "conditions") {
-      node.ready = conditionHolds(field, "Ready");
+      eachCondition(field, [&](std::string_view type) {
+        if (type == "Ready") node.ready = true;
+        if (type == "MemoryPressure") node.memory_pressure = true;
+        if (type == "DiskPressure") node.disk_pressure = true;
+        if (type == "PIDPressure") node.pid_pressure = true;
+      });
     } else if (name == "nodeInfo") {
       field.members([&](std::string_view info, JsonCursor text) {
         if (info == "kubeletVersion") node.kubelet_version = node.arena.text(text.text());

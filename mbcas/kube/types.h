@@ -120,6 +120,9 @@ struct Node : Object {
   Str internal_ip;
   bool ready = false;
   bool unschedulable = false;
+  bool memory_pressure = false;  // conditions that hold
+  bool disk_pressure = false;
+  bool pid_pressure = false;
   static const Kind& kind();
 };
 

@@ -146,35 +146,31 @@ Millicores sumOf(const std::vector<ManagedContainer>& containers, Field field) {
 }
 
 // Collects the containers that can be managed; why none can, if so.
-std::string takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& declared,
-                           const NamespaceObjects& objects, PodPolicy& policy, Named& ceiling) {
-  std::string obstacle;
+Apart takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& declared,
+                     const NamespaceObjects& objects, PodPolicy& policy, Named& ceiling) {
+  Apart obstacle{"it has no container to manage"};
   for (const kube::Container& container : pod.containers) {
-    if (std::optional<std::string> reason = leftAlone(container)) {
+    if (std::optional<Apart> apart = leftAlone(container)) {
       if (container.role != kube::ContainerRole::kInit) {
-        obstacle = fmt::format("container {} {}", container.name.view(), *reason);
+        obstacle = *std::move(apart);
+        obstacle.why = fmt::format("container {} {}", container.name.view(), obstacle.why);
       }
       continue;
     }
-    ManagedContainer managed{.name = container.name.string(), .limit = *container.limits.cpu()};
-    managed.declared = managed.limit;
-    managed.request = container.requests.cpu().value_or(managed.limit);
-    for (const OriginalCpu& original : declared) {
-      if (original.container != managed.name) continue;
-      managed.declared = original.limit.value_or(managed.declared);
-      managed.request = original.request.value_or(managed.request);
-    }
+    ManagedContainer managed = *manageable(container, declared);
     managed.floor = kLimitStep;
     if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
     if (managed.ceiling < managed.floor) {
-      obstacle =
-          fmt::format("container {} has no room below the maximum of {}", managed.name, ceiling.by);
+      obstacle = {
+          .why = fmt::format("container {} has no room below the maximum of {}", managed.name,
+                             ceiling.by),
+          .remedy = fmt::format("raise the maximum of {}, or lower the pod's request", ceiling.by)};
       continue;
     }
     policy.containers.push_back(std::move(managed));
   }
-  return obstacle.empty() ? "it has no container to manage" : obstacle;
+  return obstacle;
 }
 
 Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Settings& settings,
@@ -276,37 +272,56 @@ Result<std::vector<OriginalCpu>> declaredCpu(const kube::Pod& pod) {
   return podallocation::parseOriginal(*annotation);
 }
 
+std::optional<ManagedContainer> manageable(const kube::Container& container,
+                                           const std::vector<OriginalCpu>& declared) {
+  if (leftAlone(container)) return std::nullopt;
+  ManagedContainer managed{.name = container.name.string(), .limit = *container.limits.cpu()};
+  managed.declared = managed.limit;
+  managed.request = container.requests.cpu().value_or(managed.limit);
+  for (const OriginalCpu& original : declared) {
+    if (original.container != managed.name) continue;
+    managed.declared = original.limit.value_or(managed.declared);
+    managed.request = original.request.value_or(managed.request);
+  }
+  return managed;
+}
+
 PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,
                    const Settings& settings, Nanos not_ready_for) {
   PodPolicy policy;
   if (objects.name_space) policy.mode = effectiveMode(*objects.name_space, settings);
-  const auto alone = [&](std::string reason, bool let_go) {
+  const auto alone = [&](Apart apart) {
     policy.managed = false;
-    policy.let_go = let_go;
+    policy.let_go = apart.let_go;
     policy.containers.clear();
-    policy.reason = std::move(reason);
+    policy.reason = std::move(apart.why);
+    policy.remedy = std::move(apart.remedy);
     return policy;
   };
   if (std::optional<Apart> apart = leftAlone(pod, objects, settings)) {
-    return alone(std::move(apart->why), apart->let_go);
+    return alone(*std::move(apart));
   }
   if (policy.mode == Mode::kOff) {
-    return alone(settings.paused ? "MBCAS is paused" : "mode is off", true);
+    if (settings.paused) return alone({.why = "MBCAS is paused", .remedy = "mbcas resume"});
+    return alone({.why = "mode is off",
+                  .remedy = fmt::format("set the label {} of its namespace, or mode in the "
+                                        "settings, to full, raise-only or recommend",
+                                        kMode)});
   }
   const Result<std::vector<OriginalCpu>> declared = declaredCpu(pod);
   if (!declared) {
-    return alone(fmt::format("annotation {}: {}", podallocation::kOriginalResources,
-                             declared.error().message()),
-                 false);
+    return alone({fmt::format("annotation {}: {}", podallocation::kOriginalResources,
+                              declared.error().message()),
+                  false, "correct the annotation, or set the pod's CPU by hand and remove it"});
   }
-  if (pod.node.empty()) return alone("it is not on a node yet", false);
-  if (node == nullptr) return alone(fmt::format("node {} is not known", pod.node.view()), false);
+  if (pod.node.empty()) return alone({"it is not on a node yet", false});
+  if (node == nullptr) return alone({fmt::format("node {} is not known", pod.node.view()), false});
 
   policy.managed = true;
   policy.requests_follow = pod.qos == kube::QosClass::kGuaranteed;
   Named by_container{kUnbounded, "nothing"};
-  const std::string obstacle = takeContainers(pod, *declared, objects, policy, by_container);
-  if (policy.containers.empty()) return alone(obstacle, true);
+  Apart obstacle = takeContainers(pod, *declared, objects, policy, by_container);
+  if (policy.containers.empty()) return alone(std::move(obstacle));
 
   const Named floor = floorOf(pod, objects, settings, policy);
   const Named ceiling = ceilingOf(pod, objects, *node, settings, policy, by_container);

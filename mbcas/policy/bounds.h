@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct PodPolicy {
   bool managed = false;
   bool let_go = false;  // left alone, and what was changed is to be restored
   std::string reason;   // why it is left alone, or what sets its bounds
+  std::string remedy;   // left alone: what its owner could do about it; empty: nothing
   // The rest is of managed pods. Sums are over the managed containers.
   std::vector<ManagedContainer> containers;
   Millicores floor;
@@ -66,6 +68,11 @@ Mode effectiveMode(const kube::Namespace& name_space, const Settings& settings);
 
 // What the pod's owner wrote: its original-resources annotation, or else its spec.
 Result<std::vector<podallocation::OriginalCpu>> declaredCpu(const kube::Pod& pod);
+
+// A container of the pod with what its owner wrote for it, without bounds; nothing if it is left
+// alone. `declared`: see declaredCpu().
+std::optional<ManagedContainer> manageable(const kube::Container& container,
+                                           const std::vector<podallocation::OriginalCpu>& declared);
 
 // `node` is null while it is not known. `not_ready_for`: zero when the pod is ready.
 PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,

@@ -17,49 +17,89 @@ std::optional<std::string_view> mark(const kube::ObjectMeta& meta, std::string_v
   return annotation ? annotation : kube::find(meta.labels, key);
 }
 
-std::optional<std::string> leftAlone(const kube::Container& container) {
+std::optional<Apart> leftAlone(const kube::Container& container) {
   const std::optional<Millicores> limit = container.limits.cpu();
-  if (container.role == kube::ContainerRole::kInit) return "is an init container";
-  if (!limit || limit->count() <= 0)
-    return "has no CPU limit, and one that is added cannot be removed";
-  if (container.restarts_on_cpu_resize) return "would be restarted by a resize of its CPU";
+  if (container.role == kube::ContainerRole::kInit) return Apart{"is an init container"};
+  if (!limit || limit->count() <= 0) {
+    return Apart{.why = "has no CPU limit, and one that is added cannot be removed",
+                 .remedy = "give its containers CPU limits"};
+  }
+  if (container.restarts_on_cpu_resize) {
+    return Apart{.why = "would be restarted by a resize of its CPU",
+                 .remedy = "set the resizePolicy of cpu to NotRequired in its containers"};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Either place says no.
+bool saysNo(const kube::ObjectMeta& meta) {
+  return kube::find(meta.annotations, kManaged) == "false" ||
+         kube::find(meta.labels, kManaged) == "false";
+}
+
+}  // namespace
+
+std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
+  if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
+  if (pod.terminal()) return Apart{"it has finished", false};
+  const std::string_view name_space = pod.meta.namespace_;
+  const std::vector<std::string>& excluded = settings.excluded_namespaces;
+  if (std::find(excluded.begin(), excluded.end(), name_space) != excluded.end()) {
+    return Apart{
+        .why = fmt::format("namespace {} is excluded", name_space),
+        .remedy = fmt::format("take {} out of exclude-namespaces in the settings", name_space)};
+  }
+  if (saysNo(pod.meta)) {
+    return Apart{.why = fmt::format("opted out: {}=false on the pod", kManaged),
+                 .remedy = fmt::format("remove {} from the pod", kManaged)};
+  }
+  if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
+  if (pod.windows) return Apart{"Windows pods cannot be resized", false};
+  if (pod.pod_level_resources) {
+    return Apart{"it has resources at the level of the pod", false,
+                 "declare resources on its containers, not on the pod"};
+  }
+  if (pod.qos == QosClass::kBestEffort) {
+    return Apart{.why = "QoS class BestEffort: nothing to resize",
+                 .remedy = "give its containers CPU requests and limits"};
+  }
+  if (pod.qos == QosClass::kGuaranteed && mark(pod.meta, kManageGuaranteed) != "true") {
+    return Apart{.why = fmt::format("QoS class Guaranteed, without {}=true", kManageGuaranteed),
+                 .remedy = fmt::format("annotate it {}=true (its request then moves with its "
+                                       "limit), or give it requests below its limits",
+                                       kManageGuaranteed)};
+  }
+  if (!pod.nodeSupportsResize()) {
+    return Apart{"its node does not support in-place resize", false,
+                 "update its node: kubelet 1.33 or later, and a runtime that reports resources "
+                 "(containerd 1.6.9 or later)"};
+  }
   return std::nullopt;
 }
 
 std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
                                const Settings& settings) {
-  if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
-  if (pod.terminal()) return Apart{"it has finished", false};
-  const std::vector<std::string>& excluded = settings.excluded_namespaces;
-  if (std::find(excluded.begin(), excluded.end(), pod.meta.namespace_.view()) != excluded.end()) {
-    return Apart{fmt::format("namespace {} is excluded", pod.meta.namespace_.view())};
-  }
+  if (std::optional<Apart> apart = leftAlone(pod, settings)) return apart;
   if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
   if (objects.name_space->phase == "Terminating") {
     return Apart{"its namespace is being deleted", false};
   }
-  // Either place says no.
-  const auto says_no = [](const kube::ObjectMeta& meta) {
-    return kube::find(meta.annotations, kManaged) == "false" ||
-           kube::find(meta.labels, kManaged) == "false";
-  };
-  if (says_no(pod.meta)) return Apart{fmt::format("opted out: {}=false on the pod", kManaged)};
-  if (says_no(objects.name_space->meta)) {
-    return Apart{fmt::format("opted out: {}=false on the namespace", kManaged)};
+  if (saysNo(objects.name_space->meta)) {
+    return Apart{
+        .why = fmt::format("opted out: {}=false on the namespace", kManaged),
+        .remedy = fmt::format("remove {} from namespace {}", kManaged, pod.meta.namespace_.view())};
   }
-  if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
-  if (pod.windows) return Apart{"Windows pods cannot be resized", false};
-  if (pod.pod_level_resources) return Apart{"it has resources at the level of the pod", false};
-  if (pod.qos == QosClass::kBestEffort) return Apart{"QoS class BestEffort: nothing to resize"};
-  if (pod.qos == QosClass::kGuaranteed && mark(pod.meta, kManageGuaranteed) != "true") {
-    return Apart{fmt::format("QoS class Guaranteed, without {}=true", kManageGuaranteed)};
-  }
-  if (!pod.nodeSupportsResize()) return Apart{"its node does not support in-place resize", false};
   for (const auto& vpa : objects.vpas) {
     if (!targets(vpa->target, pod)) continue;
     for (const kube::Container& container : pod.containers) {
       if (container.role != kube::ContainerRole::kInit && vpa->activeOnCpu(container.name)) {
-        return Apart{fmt::format("the VerticalPodAutoscaler {} manages it", vpa->meta.name.view())};
+        const std::string_view vpa_name = vpa->meta.name;
+        return Apart{.why = fmt::format("the VerticalPodAutoscaler {} manages it", vpa_name),
+                     .remedy = fmt::format("set the updateMode of {} to Off, or its "
+                                           "controlledResources to [memory]",
+                                           vpa_name)};
       }
     }
   }

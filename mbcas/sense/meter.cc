@@ -30,6 +30,12 @@ kernel::Throttling Meter::throttling(const kernel::Throttling& total) {
           total.time - before->time};
 }
 
+std::optional<Millicores> UsageMeter::advance(MonotonicTime at, Nanos total) {
+  const std::optional<Reading> before = std::exchange(last_, Reading{at, total});
+  if (!before || at <= before->at || total < before->total) return std::nullopt;
+  return rate(total - before->total, at - before->at);
+}
+
 std::optional<PressureSignals> PressureMeter::advance(MonotonicTime at,
                                                       const kernel::Pressure& total) {
   const std::optional<Reading> before = std::exchange(last_, Reading{at, total});

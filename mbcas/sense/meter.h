@@ -49,6 +49,20 @@ class Meter {
   std::uint64_t resets_ = 0;
 };
 
+// One counter of CPU time, as use between two readings.
+class UsageMeter {
+ public:
+  // Nothing at the first reading, after a decrease, or when no time has passed.
+  std::optional<Millicores> advance(MonotonicTime at, Nanos total);
+
+ private:
+  struct Reading {
+    MonotonicTime at;
+    Nanos total;
+  };
+  std::optional<Reading> last_;
+};
+
 // One pressure file: shares of the wall time between two readings.
 class PressureMeter {
  public:

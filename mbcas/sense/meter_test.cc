@@ -39,6 +39,16 @@ RC_GTEST_PROP(Meter, NeverYieldsANegativeDifference, (const std::vector<int>& to
   for (const int total : totals) RC_ASSERT(meter.usage(Nanos(total)) >= Nanos(0));
 }
 
+TEST(UsageMeter, YieldsTheRateBetweenTwoReadings) {
+  UsageMeter meter;
+  const MonotonicTime start{seconds(10)};
+  EXPECT_FALSE(meter.advance(start, seconds(5)));
+  EXPECT_EQ(meter.advance(start + milliseconds(500), seconds(6)), 2000_m);
+  EXPECT_FALSE(meter.advance(start + milliseconds(500), seconds(7))) << "no time passed";
+  EXPECT_FALSE(meter.advance(start + seconds(1), seconds(6))) << "went down";
+  EXPECT_EQ(meter.advance(start + seconds(2), seconds(6)), 0_m);
+}
+
 TEST(PressureMeter, YieldsSharesOfItsOwnInterval) {
   PressureMeter meter;
   const MonotonicTime start{seconds(10)};

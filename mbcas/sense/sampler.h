@@ -40,6 +40,8 @@ class Sampler {
   std::span<const PodSignals> tick();
   std::span<const PodSignals> signals() const { return signals_; }
 
+  void setInterval(Nanos interval) { options_.interval = interval; }
+
   // Somebody changed this pod's limits: they are read at the next tick.
   void limitChanged(std::string_view uid);
 

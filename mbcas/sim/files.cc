@@ -6,6 +6,10 @@ namespace {
 using kernel::ReadError;
 using kernel::ReadResult;
 
+std::unexpected<ReadError> absent() {
+  return std::unexpected(ReadError{ReadError::Kind::kAbsent, {}});
+}
+
 class ModelCgroup final : public kernel::CgroupReader {
  public:
   ModelCgroup(const Node& node, int pod, int container, const ModelFiles::Options& options)
@@ -42,9 +46,6 @@ class ModelCgroup final : public kernel::CgroupReader {
   void logReads(std::vector<int>*) override {}
 
  private:
-  static std::unexpected<ReadError> absent() {
-    return std::unexpected(ReadError{ReadError::Kind::kAbsent, {}});
-  }
   std::uint64_t current() const {
     return container_ < 0 ? node_.podCgroup(pod_) : node_.containerCgroup(pod_, container_);
   }
@@ -61,6 +62,29 @@ class ModelCgroup final : public kernel::CgroupReader {
   int container_;
   ModelFiles::Options options_;
   std::uint64_t id_;
+};
+
+// The machine's own counter: everything that ever ran on it.
+class ModelRoot final : public kernel::CgroupReader {
+ public:
+  explicit ModelRoot(const Node& node) : node_(node) {}
+
+  std::uint64_t id() const override { return 0; }
+  bool usageIsInStat() const override { return true; }
+  ReadResult<Nanos> usage() override {
+    Nanos total{0};
+    for (int pod = 0; pod < node_.pods(); ++pod) total += node_.podCounters(pod).usage;
+    return total;
+  }
+  ReadResult<kernel::CpuStat> stat() override { return kernel::CpuStat{*usage(), std::nullopt}; }
+  ReadResult<Nanos> throttledLocal() override { return absent(); }
+  ReadResult<kernel::CpuLimit> limit() override { return absent(); }
+  ReadResult<kernel::Pressure> pressure(kernel::Resource) override { return absent(); }
+  ReadResult<std::uint64_t> threads() override { return absent(); }
+  void logReads(std::vector<int>*) override {}
+
+ private:
+  const Node& node_;
 };
 
 }  // namespace
@@ -92,6 +116,7 @@ bool ModelFiles::refresh(MonotonicTime) {
 }
 
 Result<std::unique_ptr<kernel::CgroupReader>> ModelFiles::open(const std::string& path) const {
+  if (path == "/") return std::make_unique<ModelRoot>(node_);
   const auto place = places_.find(path);
   if (place == places_.end()) return failure("no cgroup " + path);
   return std::make_unique<ModelCgroup>(node_, place->second.pod, place->second.container, options_);

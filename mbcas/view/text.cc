@@ -81,6 +81,29 @@ std::string bar(double share, std::size_t columns) {
   return text;
 }
 
+std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
+  if (columns == 0) return {std::string(text)};
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!lines.back().empty() && width(lines.back()) + 1 + width(word) > columns) {
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
+}
+
+std::string printable(std::string_view text) {
+  std::string safe(text);
+  std::ranges::replace_if(
+      safe, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return safe;
+}
+
 std::string sparkline(std::span<const double> values, std::size_t columns, double top) {
   const auto shown = values.last(std::min(columns, values.size()));
   for (const double value : shown) top = std::max(top, value);
@@ -97,22 +120,47 @@ void Table::row(std::vector<std::string> cells, Colour colour) {
   rows_.push_back({std::move(cells), colour});
 }
 
-std::string Table::toString(bool colours, std::size_t max_width) const {
-  std::vector<std::size_t> widths;
+Table::Layout Table::layout(std::size_t max_width) const {
+  Layout layout;
+  std::vector<std::size_t>& widths = layout.widths;
+  std::size_t total = 0;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t widest = width(columns_[c].title);
     for (const Row& row : rows_) widest = std::max(widest, width(row.cells[c]));
     widths.push_back(widest);
+    total += widest;
   }
+  if (max_width == 0) return layout;
+  const auto used = [&] { return total + (widths.empty() ? 0 : layout.gap * (widths.size() - 1)); };
+  if (used() > max_width) layout.gap = 1;
+  while (used() > max_width && !widths.empty()) {
+    std::size_t widest = widths.size();  // of those that may be cut
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      const std::size_t least = columns_[c].least;
+      if (least == 0 || widths[c] <= least) continue;
+      if (widest == widths.size() || widths[c] > widths[widest]) widest = c;
+    }
+    if (widest < widths.size()) {
+      --widths[widest];
+      --total;
+    } else {
+      total -= widths.back();
+      widths.pop_back();
+    }
+  }
+  layout.gap = 2;
+  if (used() > max_width) layout.gap = 1;
+  return layout;
+}
+
+std::string Table::toString(bool colours, std::size_t max_width) const {
+  const Layout layout = this->layout(max_width);
   const auto line = [&](auto cell, Colour colour) {
     std::string text;
-    std::size_t used = 0;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      if (max_width > 0 && used + widths[c] + (c > 0 ? 2 : 0) > max_width) break;
-      if (c > 0) text += "  ";
-      used += widths[c] + (c > 0 ? 2 : 0);
-      text += columns_[c].align == Align::kRight ? fitRight(cell(c), widths[c])
-                                                 : fit(cell(c), widths[c]);
+    for (std::size_t c = 0; c < layout.widths.size(); ++c) {
+      if (c > 0) text.append(layout.gap, ' ');
+      text += columns_[c].align == Align::kRight ? fitRight(cell(c), layout.widths[c])
+                                                 : fit(cell(c), layout.widths[c]);
     }
     text.resize(text.find_last_not_of(' ') + 1);
     return paint(text, colour, colours) + "\n";
@@ -120,6 +168,20 @@ std::string Table::toString(bool colours, std::size_t max_width) const {
   std::string text = line([&](std::size_t c) { return columns_[c].title; }, Colour::kBold);
   for (const Row& row : rows_) {
     text += line([&](std::size_t c) { return row.cells[c]; }, row.colour);
+  }
+  return text;
+}
+
+std::string Table::toMarkdown() const {
+  std::string text = "|";
+  for (const Column& column : columns_) text += " " + column.title + " |";
+  text += "\n|";
+  for (std::size_t c = 0; c < columns_.size(); ++c) text += "---|";
+  text += "\n";
+  for (const Row& row : rows_) {
+    text += "|";
+    for (const std::string& cell : row.cells) text += " " + cell + " |";
+    text += "\n";
   }
   return text;
 }

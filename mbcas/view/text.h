@@ -26,29 +26,45 @@ std::string fitRight(std::string_view text, std::size_t columns);  // blanks on 
 // "█████▌    ": eighths of a column, `columns` wide. A share outside 0 to 1 is clamped.
 std::string bar(double share, std::size_t columns);
 
+// Lines of at most `columns` (0: any), broken at blanks; a longer word has a line of its own. At
+// least one line.
+std::vector<std::string> wrap(std::string_view text, std::size_t columns);
+
+// Without what a terminal would obey: for text that anybody may have written.
+std::string printable(std::string_view text);
+
 // "▁▂▅█": the last `columns` values, against `top` (or the largest of them if that is more).
 std::string sparkline(std::span<const double> values, std::size_t columns, double top = 0);
 
-// A table whose columns are as wide as their widest cell.
+// A table whose columns are as wide as their widest cell, or narrower where that is too wide.
 class Table {
  public:
   enum class Align : std::uint8_t { kLeft, kRight };
   struct Column {
     std::string title;
     Align align = Align::kRight;
+    std::size_t least = 0;  // its cells may be cut to so many columns; 0: never
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   // Fewer cells than columns leave the rest empty. A colour is the whole row's.
   void row(std::vector<std::string> cells, Colour colour = Colour::kNone);
-  // Lines of at most `max_width` columns (0: any), each with its line break.
+  // Lines of at most `max_width` columns (0: any), each with its line break. What is too wide first
+  // loses blanks between columns, then the ends of cells that may be cut, then its last columns.
   std::string toString(bool colours, std::size_t max_width = 0) const;
+  std::string toMarkdown() const;
 
  private:
   struct Row {
     std::vector<std::string> cells;
     Colour colour;
   };
+  struct Layout {
+    std::vector<std::size_t> widths;  // of the columns that are shown
+    std::size_t gap = 2;
+  };
+  Layout layout(std::size_t max_width) const;
+
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };

@@ -59,5 +59,29 @@ TEST(Text, TablesAlignAndFit) {
   EXPECT_NE(table.toString(true).find("\x1b[33mlonger     5m\x1b[0m\n"), std::string::npos);
 }
 
+TEST(Text, TablesGiveWayInOrder) {
+  Table table({{"NAME", Table::Align::kLeft, 4}, {"CPU"}, {"NOTE", Table::Align::kLeft}});
+  table.row({"a-long-name", "1200m", "x"});
+  EXPECT_EQ(table.toString(false, 24), "NAME           CPU  NOTE\na-long-name  1200m  x\n");
+  EXPECT_EQ(table.toString(false, 22), "NAME          CPU NOTE\na-long-name 1200m x\n");
+  EXPECT_EQ(table.toString(false, 18), "NAME      CPU NOTE\na-long… 1200m x\n");
+  EXPECT_EQ(table.toString(false, 12), "NAME    CPU\na-l…  1200m\n");
+  EXPECT_EQ(table.toString(false, 3), "\n\n");
+  EXPECT_EQ(table.toMarkdown(),
+            "| NAME | CPU | NOTE |\n|---|---|---|\n| a-long-name | 1200m | x |\n");
+}
+
+TEST(Text, WrapsAtBlanks) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrap("one two three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrap("one two three", 0), (Lines{"one two three"}));
+  EXPECT_EQ(wrap("a overlong b", 3), (Lines{"a", "overlong", "b"}));
+  EXPECT_EQ(wrap("", 5), (Lines{""}));
+}
+
+TEST(Text, PrintableDisarms) {
+  EXPECT_EQ(printable("a\x1b[31m\tb\x7f é"), "a?[31m?b? é");
+}
+
 }  // namespace
 }  // namespace mbcas::view

@@ -69,11 +69,10 @@ class ControllerTest : public KubeTest {
 
   void install() {
     kubectl("create namespace mbcas-system");
-    kubectl("create serviceaccount -n mbcas-system mbcas-controller");
     kubectl("apply -k config/crd");
     awaitServed<PodAllocation>();
     kubectl("apply -k config/policy");
-    kubectl("apply -f config/rbac/role.yaml");
+    kubectl("apply -k config/rbac");
     makeNode(kNode, "8");
   }
   void makeNode(const std::string& name, const std::string& cpu) {

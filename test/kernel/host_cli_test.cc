@@ -105,12 +105,23 @@ TEST_F(HostCommands, RunPutsBackOnSigterm) {
   const Burner burner({.threads = 1, .on = 30ms, .period = 100ms}, scratch->directories("/web"));
   const pid_t pid = start({"run", config, "--state", state});
   EXPECT_TRUE(eventually([&] { return *limitOf("/web") > 100_m; }));
+  // Meanwhile it can be looked at.
+  const std::string socket = state + ".sock";
+  const Outcome top = runCommand({MBCAS_BINARY, "top", "--host", "--socket", socket, "-o", "json"});
+  EXPECT_EQ(top.exit_code, 0) << top.err;
+  EXPECT_NE(top.out.find(R"("pod":"web")"), std::string::npos) << top.out;
+  const Outcome explained =
+      runCommand({MBCAS_BINARY, "explain", "--host", "web", "--socket", socket});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("What it needs"), std::string::npos) << explained.out;
+  EXPECT_EQ(runCommand({MBCAS_BINARY, "explain", "--host", "x", "--socket", socket}).exit_code, 1);
   ::kill(pid, SIGTERM);
   int status = 0;
   ::waitpid(pid, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(limitOf("/web"), 100_m);
   EXPECT_NE(contentOf(out).find(" web: 100m -> "), std::string::npos) << contentOf(out);
+  EXPECT_NE(::access(socket.c_str(), F_OK), 0);
 }
 
 TEST_F(HostCommands, DemoLeavesNothingBehind) {

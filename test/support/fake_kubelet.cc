@@ -90,7 +90,7 @@ class StatusPatch {
     json_.key("image").value("x").key("imageID").value("x");
     json_.key("ready").value(true).key("restartCount").value(0);
     json_.key("containerID")
-        .value(fmt::format("containerd://{}-{}", pod_.meta.uid.view(), container.name.view()));
+        .value("containerd://" + fakeContainerId(pod_.meta.uid, container.name));
     json_.key("state").beginObject();
     if (over) {
       json_.key("terminated").beginObject().key("exitCode").value(0).endObject();
@@ -122,6 +122,16 @@ bool actual(const Pod& pod) {
 }
 
 }  // namespace
+
+std::string fakeContainerId(std::string_view uid, std::string_view container) {
+  std::string id;
+  for (const char c : uid) {
+    if (c != '-') id += c;
+  }
+  for (const char c : container) id += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  id.resize(64, '0');
+  return id;
+}
 
 class FakeKubelet::Impl {
  public:

@@ -14,12 +14,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "mbcas/base/units.h"
 #include "mbcas/kube/client.h"
 #include "mbcas/kube/types.h"
 
 namespace mbcas::test {
+
+// The id it reports for a container: 64 hexadecimal digits, always the same.
+std::string fakeContainerId(std::string_view uid, std::string_view container);
 
 class FakeKubelet {
  public:

@@ -1,4 +1,4 @@
-"""Builds etcd and Kubernetes from Go modules into the cache.
+"""Builds etcd, Kubernetes and Helm from Go modules into the cache.
 
 One Go module per Kubernetes version names all commands as its tools, etcd included: at the version
 Kubernetes itself requires, so that both share most of what is compiled. go.mod and go.sum of the
@@ -29,6 +29,9 @@ PACKAGES = {
 }
 CONTROL_PLANE = ["etcd", "kube-apiserver", "kubectl"]
 NODE_ONLY = ["kube-controller-manager", "kube-scheduler", "kubelet"]
+
+# Its module takes most packages in the versions that DEFAULT_VERSION does, and so from its build.
+HELM_VERSION = "3.20.2"
 
 DOWNLOAD_ATTEMPTS = 7
 FIRST_DELAY_S = 2
@@ -72,6 +75,21 @@ def ensure(with_node, version=None):
 def is_built(with_node, version=None):
     names = CONTROL_PLANE + (NODE_ONLY if with_node else [])
     return not _missing(binaries_dir(version or chosen_version()), names)
+
+
+def ensure_helm():
+    """Returns the helm command, after building it where it is missing."""
+    directory = cache_dir() / "helm" / f"v{HELM_VERSION}"
+    if not (directory / "helm").exists():
+        with locked(directory / ".lock", "another run is building Helm; waiting"):
+            if not (directory / "helm").exists():
+                go = _find_go()
+                module = _copy_module(go, directory, MODULES / f"helm-{HELM_VERSION}")
+                say("downloading the Go modules of Helm")
+                _go_with_retry(go, ["mod", "download"], module)
+                _go_build(go, module, directory, f"helm {HELM_VERSION}", "-s -w",
+                          {"helm": "helm.sh/helm/v3/cmd/helm"})
+    return directory / "helm"
 
 
 def write_pinned_module(version):
@@ -127,18 +145,26 @@ def _go_with_retry(go, args, directory):
 
 
 def _prepare_module(go, directory, version):
+    pinned = MODULES / f"kubernetes-{version}"
+    if pinned.is_dir():
+        module = _copy_module(go, directory, pinned)
+    else:
+        module = directory / "module"
+        module.mkdir(parents=True, exist_ok=True)
+        if not (module / "go.sum").exists():
+            _generate_module(go, module, version)
+    say(f"downloading the Go modules of Kubernetes {version}")
+    _go_with_retry(go, ["mod", "download"], module)
+    return module
+
+
+def _copy_module(go, directory, pinned):
     """A copy in the cache, because the go command may write to go.mod and go.sum."""
     module = directory / "module"
     module.mkdir(parents=True, exist_ok=True)
-    pinned = MODULES / f"kubernetes-{version}"
-    if pinned.is_dir():
-        for name in ("go.mod", "go.sum"):
-            shutil.copyfile(pinned / name, module / name)
-        _check_go_version(go, module)
-    elif not (module / "go.sum").exists():
-        _generate_module(go, module, version)
-    say(f"downloading the Go modules of Kubernetes {version}")
-    _go_with_retry(go, ["mod", "download"], module)
+    for name in ("go.mod", "go.sum"):
+        shutil.copyfile(pinned / name, module / name)
+    _check_go_version(go, module)
     return module
 
 
@@ -171,18 +197,23 @@ def _generate_module(go, directory, version):
 
 
 def _build(go, module, directory, version, names):
-    say(f"building {', '.join(names)} {version} (some minutes when nothing is cached)")
     variables = "k8s.io/component-base/version"
     major, minor, _ = version.split(".")
     values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor,
               "gitTreeState": "archive"}
     flags = "-s -w " + " ".join(f"-X {variables}.{key}={value}" for key, value in values.items())
+    _go_build(go, module, directory, f"{', '.join(names)} {version}", flags,
+              {name: PACKAGES[name] for name in names})
+
+
+def _go_build(go, module, directory, title, flags, packages):
+    say(f"building {title} (some minutes when nothing is cached)")
     unfinished = directory / ".unfinished"
     unfinished.mkdir(exist_ok=True)
     started = time.monotonic()
     process = subprocess.Popen(
         ["nice", "-n", "10", go, "build", "-trimpath", "-ldflags", flags, "-o", f"{unfinished}/",
-         *(PACKAGES[name] for name in names)],
+         *packages.values()],
         cwd=module, env=_go_environment(), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
     try:
@@ -196,11 +227,11 @@ def _build(go, module, directory, version, names):
         if process.poll() is None:
             process.terminate()
     if process.returncode != 0:
-        raise ClusterError(f"go build of Kubernetes {version} failed:\n"
+        raise ClusterError(f"go build of {title} failed:\n"
                            + "\n".join(errors.splitlines()[-15:])
                            + "\nRun the same command again: what has been compiled is kept")
-    for name in names:
+    for name in packages:
         built = unfinished / ("server" if name == "etcd" else name)
         built.rename(directory / name)
     shutil.rmtree(unfinished)
-    say(f"built {', '.join(names)} in {time.monotonic() - started:.0f} s")
+    say(f"built {title} in {time.monotonic() - started:.0f} s")

@@ -68,7 +68,7 @@ def _parser():
         return added
 
     added = command("build", _build, "build what is missing, start nothing")
-    added.add_argument("what", nargs="?", choices=["control-plane", "node"], default="node")
+    added.add_argument("what", nargs="?", choices=["control-plane", "node", "helm"], default="node")
     added.add_argument("--check", action="store_true",
                        help="build nothing; exit with 1 when something is missing")
 
@@ -134,6 +134,9 @@ def _options(args, service_accounts):
 
 
 def _build(args):
+    if args.what == "helm":
+        print(build.ensure_helm())
+        return 0
     with_node = args.what == "node"
     if args.check:
         return 0 if build.is_built(with_node) else 1

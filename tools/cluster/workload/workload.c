@@ -1,8 +1,14 @@
-// The only program of the test image mbcas.local/workload:1, static, so that the image needs no files.
+// The only program of the image mbcas.local/workload:1, static, so that the image needs no files.
 //   workload pause                                          sleeps until told to end
 //   workload burn [--threads N] [--on-ms A] [--period-ms B] each thread takes A ms of CPU time every
 //                                                           B ms; work that came too late is made up
-//   workload serve PORT                                     answers each HTTP request with "ok"
+//   workload serve PORT [--work-ms W]                       answers each HTTP request with "ok", after
+//                                                           W ms of CPU time
+//   workload load ADDRESS PORT [--rate R] [--report-s S]    R requests a second at random moments,
+//                                                           whether or not earlier ones were answered;
+//                                                           every S s a line with their latencies
+#include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,75 +19,195 @@
 #include <time.h>
 #include <unistd.h>
 
-static long long onNanos = 100 * 1000000LL;
-static long long periodNanos = 100 * 1000000LL;
-
 static long long nanos(clockid_t clock) {
   struct timespec now;
   clock_gettime(clock, &now);
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+static void sleepUntil(long long moment) {
+  struct timespec next = {moment / 1000000000LL, moment % 1000000000LL};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+}
+
+static void work(long long cpuNanos) {
+  long long end = nanos(CLOCK_THREAD_CPUTIME_ID) + cpuNanos;
+  while (nanos(CLOCK_THREAD_CPUTIME_ID) < end) {
+  }
+}
+
+struct Option {
+  const char* name;
+  double* value;
+};
+
+// Options are pairs of a name and a number. Returns whether all were known.
+static int readOptions(int argc, char** argv, const struct Option* options) {
+  for (int i = 0; i < argc; i += 2) {
+    const struct Option* option = options;
+    while (option->name && strcmp(option->name, argv[i]) != 0) ++option;
+    char* end = NULL;
+    double value = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
+    if (!option->name || !end || *end || !(value > 0)) {
+      fprintf(stderr, "%s: no such option, or not followed by a number above 0\n", argv[i]);
+      return 0;
+    }
+    *option->value = value;
+  }
+  return 1;
+}
+
+static int startThread(void* (*function)(void*), void* argument) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, function, argument) != 0) {
+    perror("pthread_create");
+    return 0;
+  }
+  pthread_detach(thread);
+  return 1;
+}
+
+// ---- burn
+
+static double onMs = 100, periodMs = 100;
+
 static void* burn(void* unused) {
   long long start = nanos(CLOCK_MONOTONIC);
   for (;;) {
-    long long cpuEnd = nanos(CLOCK_THREAD_CPUTIME_ID) + onNanos;
-    while (nanos(CLOCK_THREAD_CPUTIME_ID) < cpuEnd) {
-    }
-    start += periodNanos;
-    struct timespec next = {start / 1000000000LL, start % 1000000000LL};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+    work((long long)(onMs * 1e6));
+    start += (long long)(periodMs * 1e6);
+    sleepUntil(start);
   }
   return unused;
 }
 
 static int runBurn(int argc, char** argv) {
-  int threads = 1;
-  for (int i = 0; i + 1 < argc; i += 2) {
-    if (strcmp(argv[i], "--threads") == 0) {
-      threads = atoi(argv[i + 1]);
-    } else if (strcmp(argv[i], "--on-ms") == 0) {
-      onNanos = atoll(argv[i + 1]) * 1000000LL;
-    } else if (strcmp(argv[i], "--period-ms") == 0) {
-      periodNanos = atoll(argv[i + 1]) * 1000000LL;
-    } else {
-      fprintf(stderr, "unknown option %s\n", argv[i]);
-      return 2;
-    }
-  }
-  for (int i = 1; i < threads; ++i) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, burn, NULL) != 0) {
-      perror("pthread_create");
-      return 1;
-    }
+  double threads = 1;
+  const struct Option options[] = {
+      {"--threads", &threads}, {"--on-ms", &onMs}, {"--period-ms", &periodMs}, {0}};
+  if (!readOptions(argc, argv, options)) return 2;
+  for (int i = 1; i < (int)threads; ++i) {
+    if (!startThread(burn, NULL)) return 1;
   }
   burn(NULL);
   return 0;
 }
 
-static int runServe(int port) {
+// ---- serve
+
+static double workMs = 0;
+
+static void* answer(void* argument) {
+  int connection = (int)(long)argument;
+  const struct timeval limit = {.tv_sec = 5};
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char request[4096];
+  static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n";
+  if (read(connection, request, sizeof request) > 0) {
+    work((long long)(workMs * 1e6));
+    (void)!write(connection, text, sizeof text - 1);
+  }
+  close(connection);
+  return NULL;
+}
+
+static int runServe(int port, int argc, char** argv) {
+  const struct Option options[] = {{"--work-ms", &workMs}, {0}};
+  if (!readOptions(argc, argv, options)) return 2;
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-  if (bind(listener, (struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 64) != 0) {
+  if (bind(listener, (struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 512) != 0) {
     perror("listen");
     return 1;
   }
   for (;;) {
     int connection = accept(listener, NULL, NULL);
-    if (connection < 0) {
-      continue;
+    if (connection >= 0 && !startThread(answer, (void*)(long)connection)) close(connection);
+  }
+}
+
+// ---- load
+
+enum { kSenders = 128, kMost = 1 << 16 };
+static double rate = 20, reportS = 5;
+static struct sockaddr_in target = {.sin_family = AF_INET};
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static long long nextArrival;
+static double latencies[kMost];  // ms, since the last report
+static int count, failed;
+
+// The moment at which the next request is due: the times between are exponentially distributed.
+static long long nextMoment(void) {
+  pthread_mutex_lock(&mutex);
+  long long moment = nextArrival;
+  nextArrival += (long long)(-log(1 - drand48()) / rate * 1e9);
+  pthread_mutex_unlock(&mutex);
+  return moment;
+}
+
+static int request(void) {
+  static const char text[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  int connection = socket(AF_INET, SOCK_STREAM, 0);
+  const struct timeval limit = {.tv_sec = 30};
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  char reply[256];
+  int good = connect(connection, (struct sockaddr*)&target, sizeof target) == 0 &&
+             write(connection, text, sizeof text - 1) == sizeof text - 1 &&
+             read(connection, reply, sizeof reply) > 12 && strncmp(reply + 9, "200", 3) == 0;
+  close(connection);
+  return good;
+}
+
+// A latency counts from when the request was due, so that a slow server cannot hide behind
+// requests that were never sent.
+static void* send1(void* unused) {
+  for (;;) {
+    long long due = nextMoment();
+    sleepUntil(due);
+    int good = request();
+    double ms = (double)(nanos(CLOCK_MONOTONIC) - due) / 1e6;
+    pthread_mutex_lock(&mutex);
+    if (!good) {
+      ++failed;
+    } else if (count < kMost) {
+      latencies[count++] = ms;
     }
-    const struct timeval limit = {.tv_sec = 5};
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    char request[4096];
-    static const char answer[] =
-        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n";
-    if (read(connection, request, sizeof request) > 0) {
-      (void)!write(connection, answer, sizeof answer - 1);
-    }
-    close(connection);
+    pthread_mutex_unlock(&mutex);
+  }
+  return unused;
+}
+
+static int ascending(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+static int runLoad(const char* address, int port, int argc, char** argv) {
+  const struct Option options[] = {{"--rate", &rate}, {"--report-s", &reportS}, {0}};
+  if (!readOptions(argc, argv, options)) return 2;
+  target.sin_port = htons((unsigned short)port);
+  if (inet_pton(AF_INET, address, &target.sin_addr) != 1) {
+    fprintf(stderr, "not an address, as 127.0.0.1: %s\n", address);
+    return 2;
+  }
+  srand48(time(NULL));
+  nextArrival = nanos(CLOCK_MONOTONIC);
+  for (int i = 0; i < kSenders; ++i) {
+    if (!startThread(send1, NULL)) return 1;
+  }
+  for (;;) {
+    struct timespec pause = {(time_t)reportS, (long)((reportS - floor(reportS)) * 1e9)};
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&mutex);
+    qsort(latencies, (size_t)count, sizeof *latencies, ascending);
+    double median = count ? latencies[count / 2] : 0, tail = count ? latencies[count * 99 / 100] : 0;
+    printf("%.1f requests/s, p50 %.1f ms, p99 %.1f ms, %d failed\n", count / reportS, median, tail,
+           failed);
+    fflush(stdout);
+    count = failed = 0;
+    pthread_mutex_unlock(&mutex);
   }
 }
 
@@ -96,17 +222,16 @@ int main(int argc, char** argv) {
   signal(SIGINT, quit);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_IGN);  // reaps, where processes share one pid namespace
-  if (argc >= 2 && strcmp(argv[1], "burn") == 0) {
-    return runBurn(argc - 2, argv + 2);
+  const char* command = argc >= 2 ? argv[1] : "";
+  if (strcmp(command, "burn") == 0) return runBurn(argc - 2, argv + 2);
+  if (strcmp(command, "serve") == 0 && argc >= 3) return runServe(atoi(argv[2]), argc - 3, argv + 3);
+  if (strcmp(command, "load") == 0 && argc >= 4) {
+    return runLoad(argv[2], atoi(argv[3]), argc - 4, argv + 4);
   }
-  if (argc == 3 && strcmp(argv[1], "serve") == 0) {
-    return runServe(atoi(argv[2]));
+  if (strcmp(command, "pause") == 0) {
+    for (;;) pause();
   }
-  if (argc == 2 && strcmp(argv[1], "pause") == 0) {
-    for (;;) {
-      pause();
-    }
-  }
-  fprintf(stderr, "usage: workload pause | burn [options] | serve PORT\n");
+  fprintf(stderr, "usage: workload pause | burn [options] | serve PORT [options] | load ADDRESS PORT "
+                  "[options]\n");
   return 2;
 }

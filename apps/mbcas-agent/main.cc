@@ -1,0 +1,308 @@
+// mbcas-agent: senses one node's pods, decides what CPU limit each should have, and says so.
+#include <fmt/format.h>
+#include <link.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "apps/common/address.h"
+#include "apps/common/log.h"
+#include "apps/mbcas/cluster_flags.h"
+#include "mbcas/agent/agent.h"
+#include "mbcas/agent/metrics.h"
+#include "mbcas/agent/replay.h"
+#include "mbcas/agent/startup.h"
+#include "mbcas/kernel/pod_tree.h"
+#include "mbcas/kube/client.h"
+#include "mbcas/kube/health_server.h"
+#include "mbcas/kube/metrics.h"
+
+namespace mbcas {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+constexpr const char* kFooter = R"(Examples:
+  mbcas-agent --kubeconfig ~/.kube/config --node-name node-1 --dry-run
+  mbcas-agent --kubeconfig ~/.kube/config --node-name node-1 --once
+  mbcas-agent --replay capture.json --cpus 4      # what tools/capture-cgroups recorded
+
+Each decision that was written is a JSON line on standard output, everything else one on standard
+error. SIGUSR1 prints the state of the node as one line of JSON.
+
+Settings given as flags hold where the ConfigMap mbcas is silent: what the cluster publishes there
+goes over them, so that all agents and the controller agree.
+
+Exit code: 0 stopped by SIGTERM or done, 1 failed, 2 used wrongly.)";
+
+struct Flags {
+  std::string node_name;
+  std::string cgroup_root = "/sys/fs/cgroup";
+  std::string kubeconfig;
+  std::string name_space = "mbcas-system";
+  std::string state_socket;
+  std::string metrics_address = "0";
+  std::string log_level = "info";
+  std::string replay;
+  unsigned cpus = 0;  // 0: as many as there are
+  policy::SettingsData settings;
+  bool dry_run = false;
+  bool once = false;
+  bool adaptive = true;
+};
+
+// Small, and staying small: one arena for the few threads, and what is freed goes back.
+void tuneMemory() {
+  for (const auto [parameter, value] :
+       {std::pair(M_ARENA_MAX, 1), {M_MMAP_THRESHOLD, 128 << 10}, {M_TRIM_THRESHOLD, 128 << 10}}) {
+    ::mallopt(parameter, value);  // NOLINT(concurrency-mt-unsafe): before any thread starts
+  }
+}
+
+// The agent has begun, and most of what it needed for that it will not need again: its lists were
+// larger than what is kept of them, and half of the program's own pages were read only to start.
+// Those are the file's; what is wanted again is found in the page cache.
+void forgetTheStart() {
+  ::malloc_trim(0);
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void*) {
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+          const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / page * page;
+          const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+          // NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader says it is
+          ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+        }
+        return 0;
+      },
+      nullptr);
+}
+
+// A descriptor for each file of each cgroup: more than the usual 1024 on a full node.
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string hostName() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+// Blocked before any thread starts, so that all of them leave these to the agent's own.
+int blockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int each : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, each);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Only where it is asked for: it has threads of its own.
+class Exposition {
+ public:
+  explicit Exposition(const Address& address) : address_(address), server_(metrics_) {}
+  kube::Metrics* metrics() { return &metrics_; }
+
+  // Returns the port.
+  Result<int> start(agent::Agent& agent) {
+    static constexpr Nanos kPatience = std::chrono::seconds(5);
+    metrics_.addText([&agent] {
+      return agent.ask(agent::metricsText, kPatience).value_or("# the agent does not answer\n");
+    });
+    server_.addPage("/state", "application/json", [&agent] {
+      return agent.ask([](const agent::View& view,
+                          const agent::AgentCounters&) { return agent::stateJson(view); },
+                       kPatience);
+    });
+    return server_.start(address_.host, address_.port);
+  }
+  void stop() { server_.stop(); }
+
+ private:
+  Address address_;
+  kube::Metrics metrics_;
+  kube::HealthServer server_;
+};
+
+unsigned cpusOf(const Flags& flags) {
+  if (flags.cpus > 0) return flags.cpus;
+  return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+int replay(const Flags& flags) {
+  const auto failed = [](const Error& error, int code) {
+    fmt::print(stderr, "mbcas-agent: {}\n", error.message());
+    return code;
+  };
+  const Result<policy::ParsedSettings> parsed = policy::parseSettings(flags.settings);
+  if (!parsed) return failed(parsed.error(), kUsage);
+  const Result<void> replayed =
+      agent::replay(flags.replay, {.settings = parsed->settings, .cpus = cpusOf(flags)},
+                    [](const std::string& line) { fmt::print("{}\n", line); });
+  return replayed ? kDone : failed(replayed.error(), kFailed);
+}
+
+int run(const Flags& flags) {
+  const int signals = blockSignals();
+  Log log(flags.log_level == "error");
+  const auto failed = [&](const std::string& message) {
+    log.error(message);
+    return kFailed;
+  };
+  const auto used_wrongly = [](const std::string& message) {
+    fmt::print(stderr, "mbcas-agent: {}\n", message);
+    return kUsage;
+  };
+  if (flags.node_name.empty()) {
+    return used_wrongly("--node-name, or $NODE_NAME: which node is this? See kubectl get nodes");
+  }
+  const Result<Address> address = parseAddress(flags.metrics_address);
+  if (!address) return used_wrongly("--metrics-bind-address: " + address.error().message());
+  if (const auto parsed = policy::parseSettings(flags.settings); !parsed) {
+    return used_wrongly(parsed.error().message());
+  }
+  const Result<kernel::Mounts> mounts = agent::checkCgroups(flags.cgroup_root);
+  if (!mounts) return failed(mounts.error().message());
+  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
+  if (!config) return failed(config.error().message());
+
+  LineFile out("-");
+  agent::AgentOptions options{.node_name = flags.node_name,
+                              .name_space = flags.name_space,
+                              .holder = hostName(),
+                              .settings = flags.settings,
+                              .cpus = cpusOf(flags),
+                              .adaptive = flags.adaptive,
+                              .dry_run = flags.dry_run || flags.once,
+                              .signals = signals,
+                              .log = [&](const std::string& line) { log.info(line); },
+                              .log_error = [&](const std::string& line) { log.error(line); },
+                              .state = [&](const std::string& json) { out.write(json); },
+                              .on_settled = forgetTheStart};
+  if (flags.once) {
+    options.samples = policy::parseSettings(flags.settings)->settings.warmup + 3;
+  } else if (flags.log_level == "info") {
+    options.decision = [&](const std::string& json) { out.write(json); };
+  }
+  if (!flags.state_socket.empty()) {
+    Result<LocalSocket> socket = LocalSocket::listen(flags.state_socket);
+    if (!socket) return failed("--state-socket: " + socket.error().message());
+    options.socket = *std::move(socket);
+  }
+
+  std::unique_ptr<Exposition> exposition;
+  if (address->port >= 0) exposition = std::make_unique<Exposition>(*address);
+  const SystemClock clock;
+  kube::HttpLoop loop;
+  kube::Client client(loop, *config, clock,
+                      {.user_agent = "mbcas-agent/" MBCAS_VERSION,
+                       .metrics = exposition ? exposition->metrics() : nullptr});
+  agent::Agent agent(client, std::make_unique<kernel::PodTree>(*mounts), std::move(options));
+  if (exposition) {
+    const Result<int> port = exposition->start(agent);
+    if (!port) return failed("--metrics-bind-address: " + port.error().message());
+    log.info(fmt::format("metrics and state on {}:{}", address->host, *port));
+  }
+  const Result<void> ended = agent.run();
+  if (exposition) exposition->stop();
+  if (!ended) return failed(ended.error().message());
+  if (flags.once) {
+    const agent::View& view = agent.view();
+    for (const agent::PodView& pod : view.pods) out.write(agent::decisionJson(view, pod));
+  }
+  return kDone;
+}
+
+}  // namespace
+}  // namespace mbcas
+
+int main(int argc, char** argv) {
+  using namespace mbcas;
+  tuneMemory();
+  raiseDescriptorLimit();
+  Flags flags;
+  CLI::App app("Senses one node's pods and decides what CPU limit each should have.",
+               "mbcas-agent");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "mbcas-agent " MBCAS_VERSION);
+  app.add_option("--node-name", flags.node_name, "The Node that this runs on")
+      ->envname("NODE_NAME");
+  app.add_option("--cgroup-root", flags.cgroup_root, "Where the node's cgroup tree is mounted")
+      ->capture_default_str();
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "Default: the service account, or kubectl's own");
+  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+      ->capture_default_str();
+  app.add_flag("--dry-run", flags.dry_run, "Decide and log; write nothing, renew no Lease");
+  app.add_flag("--once", flags.once,
+               "Look at the cluster, take a few samples, print what would be decided, and end");
+  app.add_option("--replay", flags.replay,
+                 "Decide on a recording instead, print the decisions, and end: CAPTURE");
+  app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)");
+  app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
+               "Sample at once when the machine's CPU use rises (default true)");
+  app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH");
+  app.add_option("--metrics-bind-address", flags.metrics_address,
+                 "/metrics and /state over HTTP, as :8080; 0: none")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level)
+      ->check(CLI::IsMember({"info", "error"}))
+      ->capture_default_str();
+  // For what the ConfigMap does not say. They are checked together, where they are parsed.
+  struct Setting {
+    const char* key;
+    const char* help;
+  };
+  const Setting settings[] = {
+      {"profile", "responsive or classic"},
+      {"sample-interval", "From one look at the kernel's counters to the next"},
+      {"write-interval", "A change that is not urgent is written at most so often"},
+      {"hysteresis", "Smaller changes are not written"},
+      {"reserve", "Share of the node that is never handed out"},
+      {"min-cpu", "Floor of every pod"},
+      {"warmup", "Samples before the first decision about a pod"},
+      {"burst-hold", "How long a level that a burst needed is kept"},
+      {"estimator", "responsive or classic"},
+      {"ema-up", "Of the classic estimator"},
+      {"ema-down", "Of the classic estimator"},
+      {"throttle-threshold", "Of the classic estimator"},
+      {"bid-rule", "entitlement or pressure"},
+      {"reclaim", "scarce, always or never"},
+      {"strict-capacity", "true: the sum of limits stays within capacity"},
+      {"exclude-namespaces", "Comma-separated"},
+  };
+  for (const Setting& setting : settings) {
+    app.add_option_function<std::string>(
+           std::string("--") + setting.key,
+           [&flags, key = setting.key](const std::string& value) { flags.settings[key] = value; },
+           setting.help)
+        ->group("Settings");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  return flags.replay.empty() ? run(flags) : replay(flags);
+}

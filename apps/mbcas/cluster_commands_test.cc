@@ -1,0 +1,234 @@
+// doctor, pods, explain and top as their users run them, on a cluster that was written down.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "test/support/command.h"
+#include "test/support/golden.h"
+#include "test/support/recorded_server.h"
+
+namespace mbcas::test {
+namespace {
+
+class ClusterCommands : public testing::Test {
+ protected:
+  Outcome run(std::vector<std::string> words) const {
+    words.insert(words.begin(), MBCAS_BINARY);
+    words.insert(words.end(), {"--kubeconfig", server.kubeconfig()});
+    return runCommand(std::move(words));
+  }
+  // Its output, with the server's port and the present time left out.
+  void expect(const std::string& golden, const std::vector<std::string>& words,
+              int exit_code = 0) const {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    std::string text = outcome.out + outcome.err;
+    text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:[0-9]+"), "SERVER");
+    text = std::regex_replace(text, std::regex(R"re("(time|ageSeconds)":("[^"]*"|[0-9.]+))re"),
+                              R"("$1":0)");
+    expectGolden("test/golden/cli/" + golden, text);
+  }
+
+  RecordedServer server{"test/golden/cli/cluster.json"};
+};
+
+TEST_F(ClusterCommands, Doctor) {
+  expect("cluster-doctor.txt", {"doctor"});
+  expect("cluster-doctor-shop.json", {"doctor", "-n", "shop", "-o", "json"});
+}
+
+TEST_F(ClusterCommands, PodsList) {
+  expect("cluster-pods-list.txt", {"pods", "list"});
+  expect("cluster-pods-list-all.txt", {"pods", "list", "-A", "-o", "wide"});
+  expect("cluster-pods-list-web.json", {"pods", "list", "-l", "app=web", "-o", "json"});
+  expect("cluster-pods-list-none.txt", {"pods", "list", "-n", "empty"});
+}
+
+TEST_F(ClusterCommands, PodsUsage) {
+  expect("cluster-pods-usage.txt", {"pods", "usage"});
+  expect("cluster-pods-usage-node.txt", {"pods", "usage", "-A", "--node", "node-1"});
+}
+
+TEST_F(ClusterCommands, Explain) {
+  expect("cluster-explain-web.txt", {"explain", "web-1"});
+  expect("cluster-explain-web.json", {"explain", "shop/web-1", "-o", "json"});
+  expect("cluster-explain-batch.txt", {"explain", "-n", "shop", "batch-1"});
+  expect("cluster-explain-gold.txt", {"explain", "shop/gold-1"});
+  expect("cluster-explain-nobody.txt", {"explain", "shop/nobody"}, 1);
+}
+
+TEST_F(ClusterCommands, Top) {
+  expect("cluster-top.txt", {"top"});
+  expect("cluster-top-all.txt", {"top", "-A", "-o", "wide", "--sort", "pod"});
+  expect("cluster-top-web.json", {"top", "-l", "app=web", "-o", "json"});
+}
+
+constexpr const char* kAgent = "/api/v1/namespaces/mbcas-system/pods/mbcas-agent-x7k2p";
+
+TEST_F(ClusterCommands, AgentsThatDoNotServeTheirState) {
+  server.fail(std::string(kAgent) + ":8082/proxy/state", 503, "ServiceUnavailable",
+              "error trying to reach service: connection refused");
+  expect("cluster-top-no-state.txt", {"top"});
+  // The decision log tells, if less.
+  expect("cluster-explain-log.txt", {"explain", "web-1"});
+  server.fail(std::string(kAgent) + "/log", 403, "Forbidden", "you may not read logs");
+  expect("cluster-explain-no-log.txt", {"explain", "web-1"});
+}
+
+TEST_F(ClusterCommands, WhatMayNotBeRead) {
+  for (const char* path : {"/api/v1/nodes", "/api/v1/namespaces", "/api/v1/limitranges",
+                           "/apis/coordination.k8s.io/v1/namespaces/mbcas-system/leases",
+                           "/api/v1/namespaces/mbcas-system/configmaps/mbcas",
+                           "/api/v1/nodes/node-1/proxy/stats/summary"}) {
+    server.fail(path, 403, "Forbidden", "not for you");
+  }
+  expect("cluster-forbidden-doctor.txt", {"doctor"});
+  expect("cluster-forbidden-pods.txt", {"pods", "list", "-A"});
+  expect("cluster-forbidden-usage.txt", {"pods", "usage"}, 1);
+  server.fail("/api/v1/namespaces/shop/pods", 403, "Forbidden", "pods are not for you");
+  expect("cluster-forbidden-top.txt", {"top"}, 1);
+  expect("cluster-forbidden-list.txt", {"pods", "list"}, 1);
+}
+
+TEST_F(ClusterCommands, MbcasIsNotInstalled) {
+  for (const char* path : {"/apis/allocation.mbcas.io/v1alpha1",
+                           "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                           "podallocations.allocation.mbcas.io",
+                           "/apis/allocation.mbcas.io/v1alpha1/podallocations",
+                           "/apis/allocation.mbcas.io/v1alpha1/namespaces/shop/podallocations"}) {
+    server.fail(path, 404, "NotFound", "the server could not find the requested resource");
+  }
+  expect("cluster-bare-doctor.txt", {"doctor", "-n", "shop"}, 1);
+  expect("cluster-bare-pods.txt", {"pods", "list"});
+  expect("cluster-bare-top.txt", {"top"});
+  expect("cluster-bare-explain.txt", {"explain", "web-1"});
+}
+
+TEST_F(ClusterCommands, WrongArguments) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"explain"},
+                                             {"explain", "a/b/c"},
+                                             {"explain", "/x"},
+                                             {"explain", "x", "-o", "yaml"},
+                                             {"top", "--sort", "colour"},
+                                             {"top", "--interval", "soon"},
+                                             {"top", "x"},
+                                             {"pods"},
+                                             {"pods", "steal"},
+                                             {"pods", "list", "-o", "xml"},
+                                             {"doctor", "--fix"},
+                                             {"completion"},
+                                             {"completion", "tcsh"},
+                                             {"nonsense"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), MBCAS_BINARY);
+    const Outcome outcome = runCommand(all);
+    EXPECT_EQ(outcome.exit_code, 2) << words.back();
+    EXPECT_FALSE(outcome.err.empty()) << words.back();
+    EXPECT_EQ(outcome.out, "") << words.back();
+  }
+}
+
+// One line, soon, whatever is wrong with the cluster.
+void expectOneLine(const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+const std::vector<std::vector<std::string>> kCommands = {
+    {"doctor"},           {"pods", "list"}, {"pods", "usage"},
+    {"explain", "x"},     {"top"},          {"pause"},
+    {"restore", "--all"}, {"restore", "x"}, {"resize", "x", "--cpu", "1"}};
+
+TEST_F(ClusterCommands, AServerThatHangs) {
+  server.hang();
+  for (const std::vector<std::string>& command : kCommands) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"--request-timeout", "300ms"});
+    SCOPED_TRACE(command.front());
+    expectOneLine(run(words));
+  }
+}
+
+TEST(NoCluster, NobodyListens) {
+  const std::string kubeconfig = testing::TempDir() + "mbcas-nobody-listens";
+  std::ofstream(kubeconfig)
+      << "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+         "users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n";
+  for (std::vector<std::string> words : kCommands) {
+    SCOPED_TRACE(words.front());
+    words.insert(words.begin(), MBCAS_BINARY);
+    words.insert(words.end(), {"--kubeconfig", kubeconfig});
+    expectOneLine(runCommand(words));
+    words.back() = "/nonexistent";
+    expectOneLine(runCommand(words));
+  }
+  std::remove(kubeconfig.c_str());
+}
+
+// Every command explains itself, with an example that can be typed.
+TEST(Help, OfEveryCommand) {
+  const Outcome all = runCommand({MBCAS_BINARY, "help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"demo"},
+                                             {"top"},
+                                             {"explain"},
+                                             {"doctor"},
+                                             {"pods"},
+                                             {"pods", "list"},
+                                             {"pods", "usage"},
+                                             {"resize"},
+                                             {"restore"},
+                                             {"pause"},
+                                             {"resume"},
+                                             {"run"},
+                                             {"inspect"},
+                                             {"inspect", "cgroups"},
+                                             {"solve"},
+                                             {"simulate"},
+                                             {"completion"},
+                                             {"help"},
+                                             {"version"}}) {
+    std::vector<std::string> words = {MBCAS_BINARY};
+    words.insert(words.end(), command.begin(), command.end());
+    words.emplace_back("--help");
+    const Outcome outcome = runCommand(words);
+    EXPECT_EQ(outcome.exit_code, 0) << command.back();
+    EXPECT_NE(outcome.out.find("Example"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("mbcas " + command.front()), std::string::npos) << outcome.out;
+    EXPECT_NE(all.out.find("\n  " + command.front()), std::string::npos) << command.front();
+    std::vector<std::string> asked = {MBCAS_BINARY, "help"};
+    asked.insert(asked.end(), command.begin(), command.end());
+    EXPECT_EQ(runCommand(asked).out, outcome.out);
+  }
+}
+
+TEST(Help, AboutTopics) {
+  for (const char* topic :
+       {"quickstart", "columns", "modes", "restoring", "annotations", "exit-codes"}) {
+    const Outcome outcome = runCommand({MBCAS_BINARY, "help", topic});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_GT(outcome.out.size(), 200u) << topic;
+  }
+  const Outcome unknown = runCommand({MBCAS_BINARY, "help", "cooking"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_EQ(unknown.err,
+            "mbcas help: cooking: neither a command nor a topic; mbcas help lists both\n");
+}
+
+TEST(Plugin, IsCalledByItsName) {
+  const std::string folder = MBCAS_BINARY;
+  const std::string plugin = folder.substr(0, folder.rfind('/')) + "/kubectl-mbcas";
+  const Outcome outcome = runCommand({plugin, "top", "--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.out.find("Usage: kubectl mbcas top [OPTIONS]"), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("\n  kubectl mbcas top -A"), std::string::npos) << outcome.out;
+  EXPECT_EQ(runCommand({plugin, "version"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace mbcas::test

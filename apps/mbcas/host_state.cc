@@ -1,0 +1,43 @@
+#include "apps/mbcas/host_state.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/mbcas/commands.h"
+#include "mbcas/base/local_socket.h"
+
+namespace mbcas::cli {
+namespace {
+
+constexpr Nanos kPatience = std::chrono::seconds(5);
+
+Result<NodeRecord> readFrom(const std::string& socket) {
+  Result<std::string> text = readLocalSocket(socket, kPatience);
+  if (!text) return failure(std::move(text).error());
+  return parseState(*std::move(text));
+}
+
+}  // namespace
+
+std::string socketOf(const std::string& state_file) {
+  return state_file + ".sock";
+}
+
+void addSocketFlag(CLI::App& command, std::string& socket) {
+  command.add_option("--socket", socket,
+                     fmt::format("With --host: where the state is shown (default {}, then {})",
+                                 socketOf(kHostState), kAgentSocket));
+}
+
+Result<NodeRecord> readHostState(const std::string& socket) {
+  if (!socket.empty()) return readFrom(socket);
+  if (Result<NodeRecord> host = readFrom(socketOf(kHostState))) return host;
+  if (Result<NodeRecord> agent = readFrom(kAgentSocket)) return agent;
+  return failure(fmt::format(
+      "neither an `mbcas run` nor an agent shows its state on this machine ({}, {}); name the "
+      "socket with --socket",
+      socketOf(kHostState), kAgentSocket));
+}
+
+}  // namespace mbcas::cli

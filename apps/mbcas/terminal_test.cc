@@ -1,0 +1,164 @@
+// `mbcas top` and `mbcas demo` in a real terminal: what is on the screen, and what keys do.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "mbcas/base/local_socket.h"
+#include "test/support/golden.h"
+#include "test/support/terminal.h"
+
+namespace mbcas::test {
+namespace {
+
+// Shows a state that was written down, as `mbcas run` would.
+class RecordedState {
+ public:
+  RecordedState() {
+    std::string pattern = std::filesystem::temp_directory_path() / "mbcas-state-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    Result<LocalSocket> socket = LocalSocket::listen(path());
+    EXPECT_TRUE(socket) << socket.error().message();
+    if (!socket) return;
+    server_ = std::jthread([this, socket = std::make_shared<LocalSocket>(*std::move(socket))](
+                               const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        socket->serve([this] {
+          ++asked_;
+          return fileText("test/golden/cli/state.json");
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    });
+  }
+  ~RecordedState() {
+    server_ = {};
+    std::filesystem::remove_all(folder_);
+  }
+  std::string path() const { return folder_ + "/state.sock"; }
+  int asked() const { return asked_; }
+
+ private:
+  std::string folder_;
+  std::atomic<int> asked_ = 0;
+  std::jthread server_;
+};
+
+std::vector<std::string> top(const RecordedState& state) {
+  return {MBCAS_BINARY, "top", "--host", "--socket", state.path(), "--interval", "50ms"};
+}
+
+const std::vector<std::string> kColours = {"NO_COLOR=", "TERM=xterm-256color"};
+const std::vector<std::string> kNoColours = {"NO_COLOR=1", "TERM=xterm-256color"};
+
+// The terminal is as it was before. (A picture that was under way while the window became smaller
+// may have been too wide.)
+void expectLeft(Terminal& terminal, int exit_code = 0, bool always_fitted = true) {
+  EXPECT_EQ(terminal.wait(), exit_code);
+  EXPECT_FALSE(terminal.screen().alternate());
+  EXPECT_TRUE(terminal.screen().cursorVisible());
+  if (always_fitted) {
+    EXPECT_FALSE(terminal.screen().overflowed());
+  }
+  EXPECT_EQ(terminal.screen().unknown(), "");
+}
+
+TEST(TopInATerminal, ShowsSortsAndQuits) {
+  const RecordedState state;
+  Terminal terminal(top(state), {.columns = 80, .rows = 24}, kNoColours);
+  ASSERT_TRUE(terminal.untilShows("web-1")) << terminal.screen().text();
+  EXPECT_TRUE(terminal.screen().alternate());
+  EXPECT_FALSE(terminal.screen().cursorVisible());
+  expectGolden("test/golden/cli/terminal-top-80x24.txt", terminal.seen());
+  EXPECT_FALSE(terminal.screen().coloured());
+
+  terminal.type("l");
+  ASSERT_TRUE(terminal.untilShows("LIMIT▼")) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-top-by-limit.txt", terminal.seen());
+  terminal.type("\x1b[C");  // the column to the right
+  ASSERT_TRUE(terminal.untilShows("APPLIED▼"));
+  terminal.type("i");
+  ASSERT_TRUE(terminal.untilShows("APPLIED▲"));
+
+  // It goes on looking.
+  const int before = state.asked();
+  ASSERT_TRUE(terminal.until([&](const std::string&) { return state.asked() > before + 2; }));
+  terminal.type("q");
+  expectLeft(terminal);
+}
+
+TEST(TopInATerminal, FollowsTheSizeOfItsWindow) {
+  const RecordedState state;
+  Terminal terminal(top(state), {.columns = 80, .rows = 24}, kNoColours);
+  ASSERT_TRUE(terminal.untilShows("web-1"));
+  terminal.resize({.columns = 120, .rows = 30});
+  terminal.type("w");
+  const auto shows_all = [](const std::string& screen) {
+    return screen.find("DECLARED") != std::string::npos &&
+           std::count(screen.begin(), screen.end(), '\n') == 30;
+  };
+  ASSERT_TRUE(terminal.until(shows_all)) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-top-120x30.txt", terminal.seen());
+  terminal.resize({.columns = 40, .rows = 8});
+  const auto is_small = [](const std::string& screen) {
+    return std::count(screen.begin(), screen.end(), '\n') == 8 &&
+           screen.find("of 4") != std::string::npos;
+  };
+  ASSERT_TRUE(terminal.until(is_small)) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-top-40x8.txt", terminal.seen());
+  terminal.type("\x03");  // Ctrl-C
+  expectLeft(terminal, 0, false);
+}
+
+TEST(TopInATerminal, ColoursOnlyWhereTheyAreWanted) {
+  const RecordedState state;
+  Terminal terminal(top(state), {}, kColours);
+  ASSERT_TRUE(terminal.untilShows("web-1"));
+  EXPECT_TRUE(terminal.screen().coloured());
+  terminal.type("q");
+  expectLeft(terminal);
+}
+
+TEST(TopInATerminal, OnceMeansOnce) {
+  const RecordedState state;
+  std::vector<std::string> words = top(state);
+  words.emplace_back("--once");
+  Terminal terminal(words, {.columns = 200, .rows = 24}, kNoColours);
+  EXPECT_EQ(terminal.wait(), 0);
+  EXPECT_FALSE(terminal.screen().alternate());
+  expectGolden("test/golden/cli/terminal-top-once.txt", terminal.screen().text());
+}
+
+TEST(DemoInATerminal, PlaysToItsEnd) {
+  Terminal terminal(
+      {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "12", "--report", ""},
+      {.columns = 80, .rows = 24}, kNoColours);
+  ASSERT_TRUE(terminal.untilShows("3 of 12 s")) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-demo-static.txt", terminal.seen());
+  ASSERT_TRUE(terminal.untilShows("12 of 12 s")) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-demo-market.txt", terminal.seen());
+  expectLeft(terminal);
+  EXPECT_FALSE(terminal.screen().coloured());
+  expectGolden("test/golden/cli/terminal-demo-end.txt", terminal.screen().text());
+}
+
+TEST(DemoInATerminal, CanBeLeftAndGrows) {
+  Terminal terminal(
+      {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds", "600", "--report", ""},
+      {.columns = 80, .rows = 24}, kColours);
+  ASSERT_TRUE(terminal.untilShows("2 of 600 s")) << terminal.screen().text();
+  EXPECT_TRUE(terminal.screen().coloured());
+  terminal.resize({.columns = 150, .rows = 40});
+  ASSERT_TRUE(terminal.until([](const std::string& screen) {
+    // The subtitle stands at the right end of a line of the new width.
+    return screen.find("q: quit") > 130 && screen.find("q: quit") < 150;
+  })) << terminal.screen().text();
+  terminal.type("q");
+  expectLeft(terminal, 1);
+}
+
+}  // namespace
+}  // namespace mbcas::test

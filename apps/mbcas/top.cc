@@ -1,0 +1,289 @@
+// mbcas top: the pods of a cluster or of a machine, live.
+#include "mbcas/cli/top.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "apps/mbcas/cluster_flags.h"
+#include "apps/mbcas/commands.h"
+#include "apps/mbcas/host_state.h"
+#include "apps/mbcas/terminal.h"
+#include "mbcas/cli/agents.h"
+#include "mbcas/kube/informer.h"
+
+namespace mbcas::cli {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  mbcas top                       # live, the pods of the context's namespace
+  mbcas top -A --sort price       # the whole cluster, the scarcest nodes first
+  mbcas top -n shop -l app=web -o wide | less
+  mbcas top --host                # the pods of `mbcas run` on this machine
+
+Live on a terminal, once elsewhere and with -o json. Keys: q quits; left and right choose the column
+to sort by, as do p (pod), o (node), n (need), l (limit), a (applied), t (throttled), r (pressure),
+c (price), s (phase), g (age); i inverts; up, down, page up and page down scroll; w shows more.
+`mbcas help columns` tells what the columns mean. MS/S, PRESS and PRICE, and the need of this very
+second, come from the agents, which serve them when they are started with --metrics-bind-address.
+
+Exit code: 0 done, 1 failed, 2 the command is wrong.)";
+
+struct Flags {
+  ClusterFlags cluster;
+  PodFlags pods;
+  bool host = false;
+  std::string socket;
+  std::string sort = "throttled";
+  bool reverse = false;
+  bool once = false;
+  double interval = 2;
+  std::string output = "table";
+
+  TopOptions options(bool namespaces) const {
+    return {.namespaces = namespaces,
+            .wide = output == "wide",
+            .sort = *parseTopKey(sort),
+            .reverse = reverse};
+  }
+};
+
+int fail(const std::string& message) {
+  fmt::print(stderr, "mbcas top: {}\n", message);
+  return kFailed;
+}
+
+// Where the rows come from.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::string title() const = 0;
+  virtual bool namespaces() const = 0;
+  // All that can be had now, also if that takes a while.
+  virtual Result<TopView> whole() = 0;
+  // What is there, without waiting.
+  virtual Result<TopView> latest() = 0;
+};
+
+class HostSource final : public Source {
+ public:
+  explicit HostSource(std::string socket) : socket_(std::move(socket)) {}
+  std::string title() const override { return "mbcas top"; }
+  bool namespaces() const override { return namespaces_; }
+  Result<TopView> latest() override {
+    const Result<NodeRecord> state = readHostState(socket_);
+    if (!state) return failure(state.error());
+    for (const PodRecord& pod : state->pods) namespaces_ |= !pod.name_space.empty();
+    return topOf(*state);
+  }
+  Result<TopView> whole() override { return latest(); }
+
+ private:
+  std::string socket_;
+  bool namespaces_ = false;
+};
+
+class ClusterSource final : public Source {
+ public:
+  ClusterSource(Connection& connection, const Selection& selection, const ClusterFlags& flags)
+      : connection_(connection),
+        selection_(selection),
+        timeout_(nanos(flags.request_timeout)),
+        pods_(connection.client(), {.name_space = selection.name_space,
+                                    .label_selector = selection.label_selector,
+                                    .field_selector = selection.fieldSelector(),
+                                    .annotations = std::vector<std::string>{},
+                                    .on_error = noting()}),
+        allocations_(connection.client(),
+                     {.name_space = selection.name_space, .on_error = noting()}),
+        agents_(connection.client(), {.name_space = flags.system_namespace,
+                                      .label_selector = kAgentSelector,
+                                      .annotations = std::vector<std::string>{},
+                                      .on_error = noting()}),
+        states_(connection.client(), flags.system_namespace) {}
+
+  // Until pods are known; an error if they cannot be.
+  Result<void> start() {
+    // Before the watches, which try for ever: an error that is not going to pass.
+    kube::Call first{.path = kube::Pod::kind().path(selection_.name_space),
+                     .query = {{"limit", "1"}}};
+    for (const auto& [key, value] : {std::pair("labelSelector", selection_.label_selector),
+                                     std::pair("fieldSelector", selection_.fieldSelector())}) {
+      if (!value.empty()) first.query.emplace_back(key, value);
+    }
+    if (const auto answer = connection_.client().perform(std::move(first)); !answer) {
+      return failure(answer.error().toError());
+    }
+    const bool installed =
+        connection_.client().require("allocation.mbcas.io/v1alpha1", "podallocations").has_value();
+    pods_.start();
+    if (installed) {
+      allocations_.start();
+      agents_.start();
+    } else {
+      missing_ = "PodAllocation is not installed on this cluster: mbcas doctor tells more";
+    }
+    if (!pods_.waitForSync(timeout_)) return failure(trouble("pods cannot be listed"));
+    if (installed) {
+      (void)allocations_.waitForSync(timeout_);
+      (void)agents_.waitForSync(timeout_);
+    }
+    return {};
+  }
+
+  std::string title() const override {
+    return selection_.name_space.empty() ? "mbcas top" : "mbcas top " + selection_.name_space;
+  }
+  bool namespaces() const override { return selection_.name_space.empty(); }
+
+  Result<TopView> whole() override {
+    states_.askAll(wanted(), timeout_);
+    return view();
+  }
+  Result<TopView> latest() override {
+    states_.ask(wanted());
+    return view();
+  }
+
+ private:
+  std::function<void(const kube::ApiError&)> noting() {
+    return [this](const kube::ApiError& error) {
+      const std::lock_guard lock(mutex_);
+      error_ = error.describe();
+    };
+  }
+  std::string trouble(const std::string& otherwise) const {
+    const std::lock_guard lock(mutex_);
+    return error_.empty() ? otherwise : error_;
+  }
+
+  // The agents of the nodes that are looked at.
+  AgentStates::Agents wanted() const {
+    AgentStates::Agents agents = agentPods(agents_.list());
+    if (!selection_.node.empty()) {
+      std::erase_if(agents, [&](const auto& entry) { return entry.first != selection_.node; });
+    }
+    return agents;
+  }
+
+  TopView view() const {
+    const AgentStates::Latest states = states_.latest();
+    TopView view =
+        topOf(pods_.list(), allocations_.list(), states.nodes, connection_.clock().wall());
+    if (!missing_.empty()) {
+      view.notes.push_back(missing_);
+    } else if (wanted().empty()) {
+      view.notes.emplace_back("no agent runs: mbcas doctor tells more");
+    } else if (!states.trouble.empty()) {
+      view.notes.push_back(fmt::format(
+          "agents do not show what they see (start them with --metrics-bind-address :{}): {}",
+          kAgentPort, states.trouble));
+    }
+    return view;
+  }
+
+  Connection& connection_;
+  const Selection selection_;
+  const Nanos timeout_;
+  mutable std::mutex mutex_;
+  std::string error_;  // of a watch, the last
+  std::string missing_;
+  kube::Informer<kube::Pod> pods_;
+  kube::Informer<podallocation::PodAllocation> allocations_;
+  kube::Informer<kube::Pod> agents_;
+  AgentStates states_;
+};
+
+int showOnce(Source& source, const Flags& flags) {
+  Result<TopView> view = source.whole();
+  if (!view) return fail(view.error().message());
+  const TopOptions options = flags.options(source.namespaces());
+  sortRows(view->rows, options.sort, options.reverse);
+  if (flags.output == "json") {
+    fmt::print("{}\n", topJson(*view));
+    return kDone;
+  }
+  for (const std::string& note : view->notes) fmt::print(stderr, "mbcas top: {}\n", note);
+  if (view->rows.empty()) {
+    fmt::print(stderr, "no pods\n");
+  } else {
+    fmt::print("{}", topTable(view->rows, options, wantsColours()));
+  }
+  return kDone;
+}
+
+int showLive(Source& source, const Flags& flags) {
+  Result<TopView> view = source.whole();
+  if (!view) return fail(view.error().message());
+  const SystemClock clock;
+  const Nanos interval = nanos(flags.interval);
+  TopScreen picture(flags.options(source.namespaces()));
+  picture.update(*std::move(view));
+  Patience patience(true);
+  Screen screen;
+  MonotonicTime next = clock.monotonic() + interval;
+  while (true) {
+    const TerminalSize size = terminalSize();
+    screen.draw(picture.render(source.title(), size.width, size.height, wantsColours()));
+    const Patience::Wake wake = patience.next(next - clock.monotonic());
+    if (wake == Patience::Wake::kStop) return kDone;
+    for (const view::Key key : patience.keys()) picture.press(key);
+    if (wake != Patience::Wake::kTime) continue;
+    next = std::max(next + interval, clock.monotonic());
+    if (Result<TopView> newer = source.latest()) {
+      picture.update(*std::move(newer));
+    } else {
+      picture.note(newer.error().message());
+    }
+  }
+}
+
+int topCommand(const Flags& flags) {
+  const bool live = isTerminal() && !flags.once && flags.output != "json";
+  const auto show = [&](Source& source) {
+    return live ? showLive(source, flags) : showOnce(source, flags);
+  };
+  if (flags.host) {
+    HostSource source(flags.socket);
+    return show(source);
+  }
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return fail(connection.error().message() + "; for this machine: --host");
+  ClusterSource source(**connection,
+                       selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace()),
+                       flags.cluster);
+  if (const Result<void> started = source.start(); !started) {
+    return fail(started.error().message());
+  }
+  return show(source);
+}
+
+}  // namespace
+
+void addTop(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("top", "Watch pods: need, limit, throttling, price");
+  command->footer(kFooter);
+  command->add_flag("--host", flags->host,
+                    "The pods of `mbcas run`, or of an agent, on this machine");
+  addSocketFlag(*command, flags->socket);
+  command->add_option("--sort", flags->sort, "Column to sort by")
+      ->check(CLI::IsMember(topKeyNames()))
+      ->capture_default_str();
+  command->add_flag("--reverse", flags->reverse, "The other way round");
+  command->add_flag("--once", flags->once, "Print once, also on a terminal");
+  addSeconds(*command, "--interval", flags->interval, "Between two looks");
+  command->add_option("-o,--output", flags->output, "table, wide or json")
+      ->check(CLI::IsMember({"table", "wide", "json"}))
+      ->capture_default_str();
+  addPodFlags(*command, flags->pods);
+  addSystemNamespace(*command, flags->cluster);
+  addClusterFlags(*command, flags->cluster);
+  command->callback([flags, &exit_code] { exit_code = topCommand(*flags); });
+}
+
+}  // namespace mbcas::cli

@@ -1,0 +1,48 @@
+{{- /* A file of config/, in the namespace of the release. */ -}}
+{{- define "mbcas.file" -}}
+{{- .root.Files.Get .name | replace "mbcas-system" .root.Release.Namespace -}}
+{{- end -}}
+
+{{- define "mbcas.image" -}}
+{{- with .root.Values.image.registry }}{{ . }}/{{ end -}}
+{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end -}}
+
+{{- /* Flags of the controller, as a list in YAML. */ -}}
+{{- define "mbcas.controllerArgs" -}}
+{{- $settings := deepCopy .Values.settings -}}
+{{- if ne .Release.Namespace "mbcas-system" }}
+- --namespace={{ .Release.Namespace }}
+{{- if not (hasKey $settings "exclude-namespaces") }}
+{{- $_ := set $settings "exclude-namespaces" (printf "kube-system,kube-public,kube-node-lease,%s" .Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- if .Values.controller.dryRun }}
+- --dry-run
+{{- end }}
+{{- if .Values.controller.auditLog }}
+- --audit-log=-
+{{- end }}
+{{- range $key, $value := $settings }}
+- {{ printf "--%s=%v" $key $value | quote }}
+{{- end }}
+{{- range .Values.controller.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "mbcas.agentMetrics" -}}
+{{- if or .Values.agent.metrics .Values.monitoring.enabled }}true{{ end -}}
+{{- end -}}
+
+{{- define "mbcas.agentArgs" -}}
+{{- if ne .Release.Namespace "mbcas-system" }}
+- --namespace={{ .Release.Namespace }}
+{{- end }}
+{{- if include "mbcas.agentMetrics" . }}
+- --metrics-bind-address=:8082
+{{- end }}
+{{- range .Values.agent.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}

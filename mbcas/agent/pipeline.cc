@@ -1,0 +1,690 @@
+#include "mbcas/agent/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "mbcas/agent/member.h"
+#include "mbcas/agent/tripwire.h"
+#include "mbcas/control/guards.h"
+#include "mbcas/control/law.h"
+#include "mbcas/demand/demand.h"
+#include "mbcas/sense/meter.h"
+#include "mbcas/sense/sampler.h"
+
+namespace mbcas::agent {
+namespace {
+
+using podallocation::Spec;
+
+constexpr double kPressed = 0.1;  // share of time waiting for memory or I/O that holds a decrease
+constexpr std::size_t kKeptNotes = 20;
+// A wish that the cluster does not show by then was lost, or somebody else wrote over it.
+constexpr Nanos kAsGoodAsLost = std::chrono::minutes(1);
+// A limit that differs so long from what Kubernetes says is no resize under way.
+constexpr Nanos kLongestResize = std::chrono::seconds(30);
+constexpr std::string_view kAwaitsBounds =
+    "keeps its limit until the cluster's policy has judged it";
+
+bool pressed(const std::optional<sense::PressureSignals>& pressure) {
+  return pressure && pressure->some > kPressed;
+}
+
+demand::Settings demandSettings(const policy::Settings& settings, unsigned cpus) {
+  demand::Settings out;
+  out.kind = demand::parseKind(settings.estimator).value_or(demand::Kind::kResponsive);
+  out.cpus = cpus;
+  out.warmup = static_cast<std::uint32_t>(std::max(settings.warmup, 0));
+  out.burst_hold = settings.burst_hold;
+  out.throttle_threshold = settings.throttle_threshold;
+  out.ema_up = settings.ema_up;
+  out.ema_down = settings.ema_down;
+  return out;
+}
+
+// The kernel's limit; but where that is merely what Kubernetes says, rounded up to what the kernel
+// can do, what Kubernetes says.
+Millicores inForce(Millicores kernel, Millicores stated) {
+  return control::roundUp(stated) == control::roundUp(kernel) ? stated : kernel;
+}
+
+// The same limits, whatever the reason. (The server may have sorted the containers.)
+bool sameLimits(const Spec& a, const Spec& b) {
+  return a.desired == b.desired && a.wanted == b.wanted &&
+         std::ranges::is_permutation(a.containers, b.containers);
+}
+
+// Grows when a cgroup comes or goes.
+std::uint64_t structureOf(const sense::SenseCounters& counters) {
+  return counters.pods_started + counters.pods_ended + counters.containers_started +
+         counters.containers_ended;
+}
+
+int pressureConditions(const kube::Node& node) {
+  return static_cast<int>(node.memory_pressure) + static_cast<int>(node.disk_pressure) +
+         static_cast<int>(node.pid_pressure);
+}
+
+}  // namespace
+
+class Pipeline::Impl {
+ public:
+  Impl(std::unique_ptr<kernel::PodSource> source, const Clock& clock, PipelineOptions options)
+      : options_(std::move(options)),
+        clock_(clock),
+        sampler_(std::move(source), clock, {.interval = settings_.sample_interval}),
+        demand_(demandSettings(settings_, options_.cpus)),
+        law_(settings_.law),
+        tripwire_({}) {
+    if (auto root = sampler_.source().open("/")) root_ = *std::move(root);
+  }
+
+  void update(World world) { world_ = std::move(world); }
+  const Outcome& tick();
+  const View& view();
+  const sense::SenseCounters& counters() const { return sampler_.counters(); }
+
+ private:
+  struct Container {
+    std::optional<std::size_t> signals{};    // where, among its pod's
+    std::uint64_t cgroup = 0;                // that it was managed in last
+    std::optional<Millicores> limit{};       // in force, as last seen
+    bool throttled = false;                  // at the last sample
+    std::optional<MonotonicTime> differs{};  // since when not what Kubernetes says
+    Millicores told;                         // which difference was told
+  };
+  // A pod of the cluster, and what is known of it from tick to tick.
+  struct Pod {
+    std::shared_ptr<const kube::Pod> object{};
+    std::shared_ptr<const podallocation::PodAllocation> allocation{};
+    Member member{};                      // made from these two
+    std::vector<Container> containers{};  // parallel to the member's
+    std::optional<std::size_t> signals{};
+    std::optional<std::size_t> place{};  // among the pods that the law decides about
+    std::optional<Spec> said{};  // what its PodAllocation says, once the last wish is written
+    MonotonicTime said_at{};
+    bool confirmed = false;  // the cluster shows it
+  };
+
+  void take(World world);
+  void configure(const policy::Settings& settings);
+  void replace(Pod& pod, Member member);
+  bool due(MonotonicTime now);
+  void sample(MonotonicTime now);
+  void join();
+  void see(Pod& pod, MonotonicTime now);
+  bool throttlingBegan();
+  // The classic estimator smooths by samples, not by time.
+  bool adaptive() const { return options_.adaptive && settings_.estimator != "classic"; }
+  bool decidable(const Pod& pod) const;
+  bool decided(const Pod& pod) const { return decision_ != nullptr && pod.place; }
+  bool fresh(const Pod& pod, MonotonicTime now) const;
+  void admit(bool changed);
+  void resume(const Pod& pod);
+  void measureMachine(MonotonicTime now);
+  void decide(MonotonicTime now);
+  Millicores unmanagedUse(MonotonicTime now);
+  demand::Need needOf(const Pod& pod, std::size_t c, MonotonicTime now) const;
+  void speak(MonotonicTime now);
+  void wish(Pod& pod, Spec spec, bool urgent, MonotonicTime now);
+  Spec specOf(const Pod& pod) const;
+  Millicores desired(const Pod& pod, std::size_t c) const;
+  Millicores wanted(const Pod& pod) const;
+  bool told(const Pod& pod) const;
+  void arm(MonotonicTime now);
+  void note(std::string text) { outcome_.notes.push_back(std::move(text)); }
+  PodView viewOf(const Pod& pod) const;
+  std::string whyUndecided(const Pod& pod) const;
+  const sense::PodSignals* signalsOf(const Pod& pod) const {
+    return pod.signals ? &sampler_.signals()[*pod.signals] : nullptr;
+  }
+
+  PipelineOptions options_;
+  const Clock& clock_;
+  std::optional<World> world_{};  // taken over at the next sample, so that a view is of one moment
+  policy::Settings settings_{};
+  std::shared_ptr<const kube::Node> node_{};
+  sense::Sampler sampler_;
+  demand::Demand demand_;
+  control::NodeLaw law_;
+  std::span<const demand::PodNeed> needs_{};  // of the last sample
+
+  std::map<std::string, Pod, std::less<>> pods_;  // by UID
+  std::uint64_t joined_ = 0;                      // structure of the signals when last joined
+  control::NodeInput input_{};
+  std::vector<Pod*> places_{};                       // parallel to input_.pods
+  const control::NodeDecision* decision_ = nullptr;  // of the last sample; null: none
+
+  std::unique_ptr<kernel::CgroupReader> root_{};
+  sense::UsageMeter machine_{};
+  std::optional<Nanos> machine_total_{};
+  std::optional<Millicores> machine_use_{};
+
+  Tripwire tripwire_;
+  std::optional<MonotonicTime> due_{};
+  MonotonicTime next_look_{};
+  bool out_of_turn_ = false;
+
+  Outcome outcome_{};
+  std::vector<std::string> kept_notes_{};
+  MonotonicTime sampled_at_{};
+  WallTime sampled_wall_{};
+  View view_{};
+  bool view_stale_ = true;
+};
+
+Pipeline::Pipeline(std::unique_ptr<kernel::PodSource> source, const Clock& clock,
+                   PipelineOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), clock, std::move(options))) {}
+Pipeline::~Pipeline() = default;
+void Pipeline::update(World world) {
+  impl_->update(std::move(world));
+}
+const Outcome& Pipeline::tick() {
+  return impl_->tick();
+}
+const View& Pipeline::view() {
+  return impl_->view();
+}
+const sense::SenseCounters& Pipeline::counters() const {
+  return impl_->counters();
+}
+
+void Pipeline::Impl::configure(const policy::Settings& settings) {
+  const policy::Settings before = std::exchange(settings_, settings);
+  if (settings.sample_interval != before.sample_interval) {
+    sampler_.setInterval(settings.sample_interval);
+  }
+  demand_.configure(demandSettings(settings, options_.cpus));
+  if (settings.law != before.law) law_ = control::NodeLaw(settings.law, law_.state());
+}
+
+void Pipeline::Impl::take(World world) {
+  const bool configured = world.settings != settings_;
+  if (configured) configure(world.settings);
+  node_ = std::move(world.node);
+  std::unordered_map<std::string_view, std::shared_ptr<const podallocation::PodAllocation>>
+      allocations;
+  for (auto& allocation : world.allocations) {
+    allocations.emplace(allocation->meta.name.view(), std::move(allocation));
+  }
+  std::map<std::string, Pod, std::less<>> before = std::exchange(pods_, {});
+  for (const std::shared_ptr<const kube::Pod>& object : world.pods) {
+    const auto found = allocations.find(object->meta.uid.view());
+    auto allocation = found == allocations.end() ? nullptr : found->second;
+    const auto known = before.find(object->meta.uid.view());
+    Pod& pod = known == before.end() ? pods_[object->meta.uid.string()]
+                                     : pods_.insert(before.extract(known)).position->second;
+    if (!configured && pod.object == object && pod.allocation == allocation) continue;
+    pod.object = object;
+    pod.allocation = std::move(allocation);
+    replace(pod, memberOf(*pod.object, pod.allocation.get(), settings_));
+  }
+  for (const auto& [uid, pod] : before) outcome_.ended.push_back(uid);
+}
+
+// Another version of the pod or of its PodAllocation.
+void Pipeline::Impl::replace(Pod& pod, Member member) {
+  const Member before = std::exchange(pod.member, std::move(member));
+  const Member& now = pod.member;
+  if (before.left_alone.empty() && !before.uid.empty() && !now.left_alone.empty()) {
+    outcome_.ended.push_back(now.uid);
+    pod.said.reset();  // it may not have been written
+  }
+  if (before.managed() && now.managed() && before.declared() != now.declared()) {
+    note(fmt::format("{}/{}: somebody else set its limit: it declares {}m from now on, not {}m",
+                     now.name_space, now.name, now.declared().count(), before.declared().count()));
+  }
+  std::vector<Container> containers(now.containers.size());
+  bool limits_changed = false;
+  for (std::size_t c = 0; c < containers.size(); ++c) {
+    const auto same =
+        std::ranges::find(before.containers, now.containers[c].name, &MemberContainer::name);
+    if (same == before.containers.end()) continue;
+    limits_changed |= same->limit != now.containers[c].limit;
+    containers[c] = pod.containers[static_cast<std::size_t>(same - before.containers.begin())];
+  }
+  pod.containers = std::move(containers);
+  if (limits_changed) sampler_.limitChanged(now.cgroup);
+
+  if (!now.spec) {
+    if (before.spec) pod.said.reset();  // somebody deleted it: from the beginning
+    pod.confirmed = false;
+  } else if (!pod.said) {
+    pod.said = now.spec;
+    pod.confirmed = true;
+  } else {
+    pod.confirmed = sameLimits(*pod.said, *now.spec);
+  }
+}
+
+const Outcome& Pipeline::Impl::tick() {
+  const MonotonicTime now = clock_.monotonic();
+  outcome_.wishes.clear();
+  outcome_.ended.clear();
+  outcome_.notes.clear();
+  outcome_.sampled = due(now);
+  if (outcome_.sampled) sample(now);
+  kept_notes_.insert(kept_notes_.end(), outcome_.notes.begin(), outcome_.notes.end());
+  if (kept_notes_.size() > kKeptNotes) {
+    kept_notes_.erase(kept_notes_.begin(),
+                      kept_notes_.end() - static_cast<std::ptrdiff_t>(kKeptNotes));
+  }
+  const bool look = tripwire_.armed() && next_look_ < *due_;
+  outcome_.next = std::max<Nanos>((look ? next_look_ : *due_) - now, Nanos(0));
+  return outcome_;
+}
+
+bool Pipeline::Impl::due(MonotonicTime now) {
+  out_of_turn_ = false;
+  if (!due_) return true;
+  // A tenth early is in time, but for a sample out of turn, which must not be shorter.
+  const Nanos whole = settings_.sample_interval;
+  const Nanos slack = *due_ - sampled_at_ >= whole / 2 ? whole / 10 : Nanos(0);
+  if (now >= *due_ - slack) return true;
+  if (world_ && world_->settings.sample_interval != settings_.sample_interval) return true;
+  if (!tripwire_.armed() || now < next_look_) return false;
+  const Nanos interval = Tripwire::interval(settings_.sample_interval);
+  next_look_ = now + interval;
+  if (next_look_ + interval > *due_) next_look_ = *due_;
+  const auto total = root_->usage();
+  out_of_turn_ = total && tripwire_.trips(now, *total);
+  return out_of_turn_;
+}
+
+void Pipeline::Impl::sample(MonotonicTime now) {
+  const bool changed = world_.has_value();
+  if (changed) take(*std::exchange(world_, std::nullopt));
+  const Nanos interval = settings_.sample_interval;
+  due_ = due_ && !out_of_turn_ && *due_ + interval / 2 > now ? *due_ + interval : now + interval;
+  sampled_at_ = now;
+  sampled_wall_ = clock_.wall();
+  view_stale_ = true;
+  needs_ = demand_.update(sampler_.tick());
+  if (changed || joined_ != structureOf(sampler_.counters())) join();
+  for (auto& [uid, pod] : pods_) see(pod, now);
+  measureMachine(now);
+  if (throttlingBegan() && !changed && adaptive() && tripwire_.another(now)) {
+    due_ = now + Tripwire::interval(interval);
+    tripwire_.disarm();
+    outcome_.sampled = false;
+    return;
+  }
+  admit(changed);
+  decide(now);
+  speak(now);
+  arm(now);
+}
+
+// Finds each pod's cgroups among the signals.
+void Pipeline::Impl::join() {
+  joined_ = structureOf(sampler_.counters());
+  const std::span<const sense::PodSignals> signals = sampler_.signals();
+  std::unordered_map<std::string_view, std::size_t> by_uid;
+  for (std::size_t i = 0; i < signals.size(); ++i) by_uid.emplace(signals[i].uid, i);
+  for (auto& [uid, pod] : pods_) {
+    const auto found = by_uid.find(pod.member.cgroup);
+    pod.signals.reset();
+    if (found != by_uid.end()) pod.signals = found->second;
+    for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+      const std::string& id = pod.member.containers[c].id;
+      pod.containers[c].signals.reset();
+      if (!pod.signals || id.empty()) continue;
+      const auto& members = signals[*pod.signals].containers;
+      const auto same = std::ranges::find(members, id, &sense::ContainerSignals::id);
+      if (same == members.end()) continue;
+      pod.containers[c].signals = static_cast<std::size_t>(same - members.begin());
+    }
+  }
+}
+
+// Which limits are in force.
+void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    Container& container = pod.containers[c];
+    const MemberContainer& member = pod.member.containers[c];
+    if (!container.signals) {
+      // What it will start with.
+      if (member.reported && !member.running) container.limit = member.limit;
+      continue;
+    }
+    const sense::ContainerSignals& signals = signalsOf(pod)->containers[*container.signals];
+    if (!signals.cpu.limit) continue;
+    const std::optional<Millicores> kernel = signals.cpu.limit->millicores();
+    container.limit.reset();
+    if (!kernel) continue;
+    container.limit = inForce(*kernel, member.limit);
+    if (*container.limit == member.limit) {
+      container.differs.reset();
+    } else if (!container.differs) {
+      container.differs = now;
+    } else if (now - *container.differs >= kLongestResize && container.told != *kernel) {
+      container.told = *kernel;
+      note(
+          fmt::format("{}/{}: container {} has a limit of {}m in the kernel, where Kubernetes "
+                      "says {}m: that one is decided from",
+                      pod.member.name_space, pod.member.name, member.name, kernel->count(),
+                      member.limit.count()));
+    }
+    if (!pod.member.managed() || container.cgroup == signals.cgroup) continue;
+    container.cgroup = signals.cgroup;
+    // Whatever it was raised for, by a predecessor of the agent or of the container, is forgotten.
+    if (*container.limit > member.declared) {
+      demand_.resume(signals.cgroup, *container.limit, now);
+    }
+  }
+}
+
+bool Pipeline::Impl::decidable(const Pod& pod) const {
+  return pod.member.managed() && std::ranges::all_of(pod.containers, [](const Container& c) {
+           return c.limit.has_value();
+         });
+}
+
+// Whether its limits and counters are those of now.
+bool Pipeline::Impl::fresh(const Pod& pod, MonotonicTime now) const {
+  const sense::PodSignals* const signals = signalsOf(pod);
+  if (signals == nullptr) return false;
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    const Container& container = pod.containers[c];
+    const MemberContainer& member = pod.member.containers[c];
+    if (!container.limit) return false;
+    if (member.reported && !member.running) continue;
+    if (!container.signals) return false;
+    if (signals->containers[*container.signals].cpu.good_until < now) return false;
+  }
+  return true;
+}
+
+// Whether some container is throttled that was not before: by a load that began within the
+// interval, which shows a part of itself only. Another sample soon shows the whole, and one wish
+// for that is better than one for the part now and another one when that is in force.
+bool Pipeline::Impl::throttlingBegan() {
+  bool began = false;
+  for (auto& [uid, pod] : pods_) {
+    for (Container& container : pod.containers) {
+      if (!pod.place || !container.signals) continue;
+      const demand::Need& need = needs_[*pod.signals].containers[*container.signals].need;
+      const bool throttled = need.blocked > Millicores(1);
+      began |= throttled && !container.throttled;
+      container.throttled = throttled;
+    }
+  }
+  return began;
+}
+
+// Makes the law's input those pods that can be decided about. What does not change from tick to
+// tick is filled in here.
+void Pipeline::Impl::admit(bool changed) {
+  for (const auto& [uid, pod] : pods_) changed |= decidable(pod) != pod.place.has_value();
+  if (!changed) return;
+  places_.clear();
+  input_.pods.clear();
+  input_.unmanaged_requests = Millicores(0);
+  for (auto& [uid, pod] : pods_) {
+    pod.place.reset();
+    const Member& member = pod.member;
+    if (!decidable(pod)) {
+      if (!pod.object->terminal()) input_.unmanaged_requests += member.all_requests;
+      continue;
+    }
+    pod.place = places_.size();
+    places_.push_back(&pod);
+    control::Pod& in = input_.pods.emplace_back();
+    in.id = uid;
+    in.weight = member.weight;
+    in.floor = member.bounds->floor;
+    in.ceiling = member.bounds->ceiling;
+    in.start = member.bounds->start;
+    in.ready = member.ready;
+    for (const MemberContainer& container : member.containers) {
+      in.containers.push_back(
+          {.name = container.name, .declared = container.declared, .request = container.request});
+    }
+    if (!law_.state().pods.contains(uid)) resume(pod);
+  }
+}
+
+// The law goes on from what the PodAllocation says: this agent wrote it, or its predecessor.
+void Pipeline::Impl::resume(const Pod& pod) {
+  const Member& member = pod.member;
+  control::PodState state{.declared = member.declared(),
+                          .wanted = member.spec->wanted.value_or(Millicores(0))};
+  for (std::size_t c = 0; c < member.containers.size(); ++c) {
+    const auto& said = member.spec->containers;
+    const auto same =
+        std::ranges::find(said, member.containers[c].name, &podallocation::ContainerLimit::name);
+    state.containers.push_back(same == said.end() ? *pod.containers[c].limit : same->desired);
+    state.desired += state.containers.back();
+  }
+  state.constrained = settings_.law.reclaim == control::Reclaim::kScarce &&
+                      !settings_.law.strict_capacity && state.desired < state.declared;
+  law_.resume(member.uid, state);
+}
+
+void Pipeline::Impl::measureMachine(MonotonicTime now) {
+  machine_total_.reset();
+  machine_use_.reset();
+  if (!root_) return;
+  const auto total = root_->usage();
+  if (!total) return;
+  machine_total_ = *total;
+  machine_use_ = machine_.advance(now, *total);
+}
+
+void Pipeline::Impl::decide(MonotonicTime now) {
+  decision_ = nullptr;
+  if (!node_) return;
+  input_.now = now;
+  input_.capacity =
+      node_->capacity.cpu().value_or(Millicores(1000) * static_cast<std::int64_t>(options_.cpus));
+  input_.pressure_conditions = pressureConditions(*node_);
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Pod& pod = *places_[i];
+    control::Pod& in = input_.pods[i];
+    const sense::PodSignals* const signals = signalsOf(pod);
+    in.memory_or_io_pressure =
+        signals != nullptr && (pressed(signals->memory_pressure) || pressed(signals->io_pressure));
+    for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+      in.containers[c].limit = *pod.containers[c].limit;
+      in.containers[c].need = needOf(pod, c, now);
+    }
+  }
+  input_.unmanaged_use = unmanagedUse(now);
+  decision_ = &law_.decide(input_);
+}
+
+demand::Need Pipeline::Impl::needOf(const Pod& pod, std::size_t c, MonotonicTime now) const {
+  const Container& container = pod.containers[c];
+  if (container.signals) return needs_[*pod.signals].containers[*container.signals].need;
+  demand::Need need;
+  if (pod.member.containers[c].reported && !pod.member.containers[c].running) {
+    need.at = now;
+    need.good_until = now + settings_.sample_interval;
+    need.ready = true;
+    need.samples = 1;
+  }
+  return need;
+}
+
+// Of the machine less that of the managed containers; where the machine's is not known, that of the
+// other pods.
+Millicores Pipeline::Impl::unmanagedUse(MonotonicTime now) {
+  Millicores managed;
+  Millicores others;
+  for (const sense::PodSignals& signals : sampler_.signals()) {
+    if (signals.cpu.good_until >= now) others += signals.cpu.usageRate();
+  }
+  for (const Pod* const pod : places_) {
+    for (const Container& container : pod->containers) {
+      if (!container.signals) continue;
+      const sense::CpuSignals& cpu = signalsOf(*pod)->containers[*container.signals].cpu;
+      if (cpu.good_until >= now) managed += cpu.usageRate();
+    }
+  }
+  return std::max(machine_use_.value_or(others) - managed, Millicores(0));
+}
+
+// Says what is to be said. What should be said is held against what was said last, whenever that
+// was, so that nothing is lost and nothing said twice.
+void Pipeline::Impl::speak(MonotonicTime now) {
+  if (!node_) return;
+  for (auto& [uid, pod] : pods_) {
+    const bool judged = pod.member.bounds.has_value();
+    if (!pod.member.left_alone.empty() || (judged && !pod.place)) continue;
+    const bool lost = pod.said && !pod.confirmed && now - pod.said_at >= kAsGoodAsLost;
+    if ((told(pod) && !lost) || !fresh(pod, now)) continue;
+    wish(pod, specOf(pod), judged && decision_->pods[*pod.place].urgent, now);
+  }
+}
+
+// Of one container. Before the cluster has judged the pod: what is so anyway. Of the spec, so that
+// nothing has to be done for it.
+Millicores Pipeline::Impl::desired(const Pod& pod, std::size_t c) const {
+  if (decided(pod)) return decision_->pods[*pod.place].containers[c];
+  return pod.member.containers[c].spec_limit;
+}
+
+Millicores Pipeline::Impl::wanted(const Pod& pod) const {
+  return decided(pod) ? decision_->pods[*pod.place].wanted : Millicores(0);
+}
+
+bool Pipeline::Impl::told(const Pod& pod) const {
+  if (!pod.said || pod.said->containers.size() != pod.containers.size()) return false;
+  if (pod.said->wanted.value_or(Millicores(0)) != wanted(pod)) return false;
+  Millicores sum;
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    const Millicores limit = desired(pod, c);
+    const auto same = std::ranges::find(pod.said->containers, pod.member.containers[c].name,
+                                        &podallocation::ContainerLimit::name);
+    if (same == pod.said->containers.end() || same->desired != limit) return false;
+    sum += limit;
+  }
+  return pod.said->desired == sum;
+}
+
+void Pipeline::Impl::wish(Pod& pod, Spec spec, bool urgent, MonotonicTime now) {
+  Millicores limit;
+  for (const Container& container : pod.containers) limit += *container.limit;
+  const Millicores shortfall = std::max(spec.desired - limit, Millicores(0));
+  pod.said = spec;
+  pod.said_at = now;
+  pod.confirmed = false;
+  outcome_.wishes.push_back(
+      {.uid = pod.member.uid,
+       .spec = std::move(spec),
+       .urgent = urgent,
+       .urgency = pod.member.weight * static_cast<double>(shortfall.count())});
+}
+
+Spec Pipeline::Impl::specOf(const Pod& pod) const {
+  Spec spec{.name_space = pod.member.name_space,
+            .pod_name = pod.member.name,
+            .node = options_.node_name,
+            .reason = std::string(kAwaitsBounds)};
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    spec.containers.push_back({pod.member.containers[c].name, desired(pod, c)});
+    spec.desired += spec.containers.back().desired;
+  }
+  if (wanted(pod) > Millicores(0)) spec.wanted = wanted(pod);
+  if (decided(pod)) spec.reason = control::sentence(decision_->pods[*pod.place].reason);
+  return spec;
+}
+
+// What could run into its limit and be helped, and by how little more use.
+void Pipeline::Impl::arm(MonotonicTime now) {
+  std::optional<Millicores> room;
+  const Nanos look = Tripwire::interval(settings_.sample_interval);
+  if (adaptive() && decision_ != nullptr && look * 2 <= *due_ - now) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const control::PodDecision& decision = decision_->pods[i];
+      const control::Pod& pod = input_.pods[i];
+      // Who is throttled has been decided about.
+      if (decision.throttled || decision.constrained) continue;
+      if (pod.ceiling && decision.limit >= *pod.ceiling) continue;
+      for (const control::Container& container : pod.containers) {
+        const Millicores left =
+            std::max(container.limit - container.need.last.usage, Millicores(0));
+        room = std::min(room.value_or(left), left);
+      }
+    }
+  }
+  if (!machine_total_ || !machine_use_) room.reset();
+  tripwire_.arm(now, machine_total_.value_or(Nanos(0)), machine_use_.value_or(Millicores(0)), room);
+  next_look_ = now + look;
+}
+
+const View& Pipeline::Impl::view() {
+  if (!std::exchange(view_stale_, false)) return view_;
+  view_ = {};
+  view_.at = sampled_at_;
+  view_.wall = sampled_wall_;
+  view_.node_name = options_.node_name;
+  view_.notes = kept_notes_;
+  view_.sense = sampler_.counters();
+  if (decision_ != nullptr) {
+    view_.capacity = input_.capacity;
+    view_.unmanaged_use = input_.unmanaged_use;
+    view_.node = *decision_;
+    view_.node.pods.clear();
+  }
+  for (const auto& [uid, pod] : pods_) view_.pods.push_back(viewOf(pod));
+  std::ranges::sort(view_.pods, {},
+                    [](const PodView& pod) { return std::tie(pod.name_space, pod.name, pod.uid); });
+  return view_;
+}
+
+std::string Pipeline::Impl::whyUndecided(const Pod& pod) const {
+  if (!pod.member.left_alone.empty()) return pod.member.left_alone;
+  if (!node_) return "its node is not known yet";
+  if (!pod.signals) return "its cgroup is not found";
+  if (!std::ranges::all_of(pod.containers, [](const Container& c) { return c.limit.has_value(); }))
+    return "its limits are not in force yet, or cannot be read";
+  return std::string(kAwaitsBounds);
+}
+
+PodView Pipeline::Impl::viewOf(const Pod& pod) const {
+  const Member& member = pod.member;
+  PodView view{.name_space = member.name_space, .name = member.name, .uid = member.uid};
+  view.weight = member.weight;
+  view.priority = member.priority;
+  view.ready = member.ready;
+  view.applied = member.applied;
+  view.bounds = member.bounds;
+  const sense::PodSignals* const signals = signalsOf(pod);
+  if (signals != nullptr) {
+    view.usage = signals->cpu.usageRate();
+    view.blocked = signals->cpu.blockedRate();
+    if (signals->cpu_pressure) view.cpu_pressure = signals->cpu_pressure->some;
+    view.contention = signals->contention;
+    if (signals->cpu.limit) view.limit = signals->cpu.limit->millicores().value_or(Millicores(0));
+  }
+  if (decided(pod)) {
+    view.decision = decision_->pods[*pod.place];
+  } else {
+    view.left_alone = whyUndecided(pod);
+  }
+  if (member.containers.empty()) return view;
+  view.limit = Millicores(0);
+  for (std::size_t c = 0; c < member.containers.size(); ++c) {
+    const MemberContainer& container = member.containers[c];
+    ContainerView& out = view.containers.emplace_back();
+    out.name = container.name;
+    out.limit = pod.containers[c].limit.value_or(Millicores(0));
+    out.declared = container.declared;
+    out.request = container.request;
+    out.desired = desired(pod, c);
+    if (!decided(pod)) view.decision.desired += out.desired;
+    out.need = needOf(pod, c, sampled_at_);
+    view.limit += out.limit;
+    view.declared += out.declared;
+  }
+  if (!decided(pod)) view.decision.answer = view.decision.desired;
+  return view;
+}
+
+}  // namespace mbcas::agent

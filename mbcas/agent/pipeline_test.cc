@@ -1,0 +1,477 @@
+#include "mbcas/agent/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "mbcas/agent/fixture_test.h"
+
+namespace mbcas::agent {
+namespace {
+
+ModelPod podOf(std::string uid, sim::WorkloadSpec work, Millicores request = 100_m,
+               Millicores limit = 200_m) {
+  return {.uid = std::move(uid),
+          .containers = {{.request = request, .limit = limit, .work = std::move(work)}}};
+}
+
+// Thread time held back in the last `span`, per second.
+double throttledPerSecond(ModelCluster& cluster, ModelAgent& agent, const ModelPod& pod,
+                          Nanos span) {
+  const Nanos before = cluster.kernel.counters(pod.index, 0).local;
+  agent.run(span);
+  return static_cast<double>((cluster.kernel.counters(pod.index, 0).local - before).count()) /
+         static_cast<double>(span.count());
+}
+
+TEST(Pipeline, BeginsWithTheLimitInForce) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", {}));
+  cluster.controls = false;
+  ModelAgent agent(cluster);
+  const Outcome& first = agent.step();
+  EXPECT_TRUE(first.sampled);
+  ASSERT_EQ(first.wishes.size(), 1u);
+  const podallocation::Spec expected{
+      .name_space = "shop",
+      .pod_name = "web",
+      .node = "n1",
+      .desired = 200_m,
+      .containers = {{"main", 200_m}},
+      .reason = "keeps its limit until the cluster's policy has judged it"};
+  EXPECT_EQ(first.wishes[0].spec, expected);
+  EXPECT_EQ(first.wishes[0].uid, "web");
+  EXPECT_FALSE(first.wishes[0].urgent);
+  agent.run(5min);
+  EXPECT_EQ(web.writes, 1) << "nobody judges it, and nothing more is said";
+  EXPECT_EQ(agent.pod("web").left_alone, expected.reason);
+}
+
+TEST(Pipeline, RelievesAThrottledPod) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", spin(1, 20s)));
+  ModelAgent agent(cluster);
+  agent.run(20s);
+  EXPECT_EQ(web.changes, 0);
+  EXPECT_LE(web.writes, 2) << "the first one, and what it wants";
+  agent.run(10s);
+  EXPECT_GE(web.inForce(), 1000_m);
+  EXPECT_LT(throttledPerSecond(cluster, agent, web, 30s), 0.002);
+  EXPECT_LE(web.changes, 3);
+  const PodView& view = agent.pod("web");
+  EXPECT_EQ(view.left_alone, "");
+  EXPECT_NEAR(static_cast<double>(view.usage.count()), 1000, 20);
+  EXPECT_EQ(view.limit, web.inForce());
+  EXPECT_EQ(view.declared, 200_m);
+  EXPECT_EQ(view.decision.desired, web.inForce());
+  EXPECT_EQ(view.weight, 100);
+  EXPECT_NE(web.spec->reason.find("at most 1000m over 5 s"), std::string::npos) << web.spec->reason;
+}
+
+TEST(Pipeline, TheMostUrgentWishIsTheOneWithTheGreatestShortfallForItsWeight) {
+  ModelCluster cluster(8);
+  cluster.add(podOf("heavy", spin(1, 20s), 150_m));
+  cluster.add(podOf("light", spin(1, 20s), 50_m));
+  ModelAgent agent(cluster);
+  std::map<std::string, double> urgency;
+  agent.on_wish = [&](const Wish& wish) {
+    if (wish.urgent) urgency.emplace(wish.uid, wish.urgency);
+  };
+  agent.run(25s);
+  ASSERT_EQ(urgency.size(), 2u);
+  EXPECT_NEAR(urgency.at("heavy") / urgency.at("light"), 3, 0.5);
+}
+
+TEST(Pipeline, IsCalmUnderSteadyLoad) {
+  ModelCluster cluster;
+  cluster.add(podOf("idle", {}));
+  cluster.add(podOf("steady", spin(1)));
+  cluster.add(podOf("bursty", periodic(50ms, 1s)));
+  cluster.add(
+      podOf("service",
+            {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 50, .work = 5ms}));
+  ModelAgent agent(cluster);
+  agent.run(4min);  // until guesses are trimmed
+  for (auto& [uid, pod] : cluster.pods) pod.changes = pod.writes = 0;
+  agent.run(10min);
+  for (const auto& [uid, pod] : cluster.pods) {
+    EXPECT_LE(pod.changes, 2) << uid << ": once in five minutes";
+    EXPECT_LE(pod.writes, 4) << uid;
+  }
+  EXPECT_EQ(cluster.pods.at("idle").writes, 0);
+}
+
+TEST(Pipeline, ComesDownStepByStepAfterTheLoadEnds) {
+  ModelCluster cluster;
+  sim::WorkloadSpec work = spin(1);
+  work.profile.shape = sim::Profile::Shape::kSteps;
+  work.profile.points = {{0s, 1}, {60s, 0}};
+  ModelPod& web = cluster.add(podOf("web", work));
+  ModelAgent agent(cluster);
+  agent.run(60s);
+  EXPECT_GE(web.inForce(), 1000_m);
+  Millicores last = web.inForce();
+  for (int second = 0; second < 300; ++second) {
+    agent.run(1s);
+    EXPECT_GE(web.inForce() * 3, last * 2) << "at most 1.5 times a step";
+    last = web.inForce();
+  }
+  EXPECT_EQ(web.inForce(), 200_m);
+}
+
+TEST(Pipeline, SharesAScarceNodeByWeight) {
+  ModelCluster cluster(2);
+  ModelPod& heavy = cluster.add(podOf("heavy", spin(2), 300_m));
+  ModelPod& light = cluster.add(podOf("light", spin(2), 100_m));
+  ModelAgent agent(cluster);
+  agent.run(5min);
+  const View& view = agent.pipeline.view();
+  EXPECT_TRUE(view.node.scarce);
+  EXPECT_EQ(view.node.capacity, 1800_m);
+  // 1800m less the floors of 300m and 100m, shared 3 to 1, on top of them.
+  EXPECT_NEAR(static_cast<double>(heavy.inForce().count()), 300 + 1400 * 0.75, 1350 * 0.05);
+  EXPECT_NEAR(static_cast<double>(light.inForce().count()), 100 + 1400 * 0.25, 450 * 0.05);
+}
+
+TEST(Pipeline, WhatIsNotManagedIsTakenFromTheCapacity) {
+  ModelCluster cluster(4);
+  cluster.add(podOf("web", spin(4)));
+  ModelPod& greedy = cluster.add(podOf("greedy", spin(1), 500_m, 2000_m));
+  greedy.qos = "BestEffort";  // left alone
+  ModelPod& judged = cluster.add(podOf("judged", spin(1), 500_m, 2000_m));
+  judged.managed = false;
+  ModelAgent agent(cluster);
+  agent.run(40s);
+  EXPECT_NEAR(static_cast<double>(agent.pipeline.view().unmanaged_use.count()), 2000, 50);
+  EXPECT_NEAR(static_cast<double>(agent.pipeline.view().node.capacity.count()), 3600 - 2000, 50);
+  EXPECT_EQ(greedy.writes, 0);
+  EXPECT_EQ(judged.writes, 1) << "so that it can be judged";
+  EXPECT_EQ(agent.pod("judged").left_alone, "left out");
+
+  cluster.setNode(R"("capacity":{"cpu":"4"},"conditions":[{"type":"DiskPressure","status":"True"},
+                     {"type":"MemoryPressure","status":"True"}])");
+  agent.run(2s);
+  EXPECT_NEAR(static_cast<double>(agent.pipeline.view().node.capacity.count()), 1600 * 0.81, 50);
+  cluster.setNode(R"("capacity":{"cpu":"3"})");
+  agent.run(2s);
+  EXPECT_EQ(agent.pipeline.view().capacity, 3000_m) << "a node may change its size";
+}
+
+TEST(Pipeline, StrictCapacityCountsUnmanagedRequests) {
+  ModelCluster cluster(4);
+  cluster.settings.law.strict_capacity = true;
+  cluster.add(podOf("web", {}));
+  cluster.add(podOf("other", {}, 1100_m, 2000_m)).qos = "BestEffort";
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  EXPECT_EQ(agent.pipeline.view().node.capacity, 3600_m - 1100_m);
+}
+
+TEST(Pipeline, SaysNothingWithoutANode) {
+  ModelCluster cluster;
+  cluster.add(podOf("web", spin(1)));
+  cluster.node.reset();
+  ModelAgent agent(cluster);
+  agent.run(30s);
+  EXPECT_EQ(agent.attempts, 0);
+  EXPECT_EQ(agent.pod("web").left_alone, "its node is not known yet");
+  EXPECT_GT(agent.pipeline.counters().ticks, 25u) << "it goes on sensing";
+}
+
+TEST(Pipeline, SaysNothingOfAPodWithoutACgroup) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", spin(1)));
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  const int writes = web.writes;
+  ModelPod ghost = podOf("ghost", {});
+  ghost.limits = ghost.actual = {200_m};
+  cluster.pods["ghost"] = ghost;
+  cluster.touch(cluster.pods["ghost"]);
+  agent.run(30s);
+  EXPECT_EQ(cluster.pods["ghost"].writes, 0);
+  EXPECT_EQ(agent.pod("ghost").left_alone, "its cgroup is not found");
+  EXPECT_EQ(web.writes, writes);
+}
+
+TEST(Pipeline, PausedItSaysNothingAndForgetsWhatWaits) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", {}));
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  const int writes = web.writes;
+  cluster.settings.paused = true;
+  cluster.changed = true;
+  std::vector<std::string> ended;
+  for (int i = 0; i < 10; ++i) {
+    const Outcome& outcome = agent.step();
+    ended.insert(ended.end(), outcome.ended.begin(), outcome.ended.end());
+    EXPECT_TRUE(outcome.wishes.empty());
+  }
+  EXPECT_EQ(ended, std::vector<std::string>{"web"});
+  EXPECT_EQ(agent.pod("web").left_alone, "MBCAS is paused");
+  cluster.settings.paused = false;
+  cluster.changed = true;
+  agent.run(20s);
+  EXPECT_EQ(web.writes, writes) << "it goes on where it was";
+  EXPECT_EQ(agent.pod("web").left_alone, "");
+}
+
+TEST(Pipeline, PodsThatVanishAreForgotten) {
+  ModelCluster cluster;
+  cluster.add(podOf("web", spin(1)));
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  cluster.remove("web");
+  cluster.changed = true;
+  std::vector<std::string> ended;
+  for (int i = 0; i < 5; ++i) {
+    const Outcome& outcome = agent.step();
+    ended.insert(ended.end(), outcome.ended.begin(), outcome.ended.end());
+  }
+  EXPECT_EQ(ended, std::vector<std::string>{"web"});
+  EXPECT_TRUE(agent.pipeline.view().pods.empty());
+}
+
+TEST(Pipeline, ARestartedAgentChangesNothing) {
+  ModelCluster cluster(4);
+  cluster.add(podOf("idle", {}));
+  cluster.add(podOf("steady", spin(1)));
+  cluster.add(podOf("bursty", periodic(50ms, 1s), 100_m, 150_m));
+  auto agent = std::make_unique<ModelAgent>(cluster);
+  agent->run(2min);
+  EXPECT_GT(cluster.pods.at("bursty").inForce(), 300_m);
+  for (auto& [uid, pod] : cluster.pods) pod.changes = pod.writes = 0;
+  agent = std::make_unique<ModelAgent>(cluster);
+  agent->run(3min);
+  for (const auto& [uid, pod] : cluster.pods) {
+    EXPECT_EQ(pod.changes, 0) << uid;
+    EXPECT_LE(pod.writes, 1) << uid;
+  }
+}
+
+TEST(Pipeline, ARestartedAgentKeepsConstrainedPodsWhereTheyAre) {
+  ModelCluster cluster(2);
+  ModelPod& heavy = cluster.add(podOf("heavy", spin(2), 300_m, 1500_m));
+  ModelPod& light = cluster.add(podOf("light", spin(2), 100_m, 1500_m));
+  auto agent = std::make_unique<ModelAgent>(cluster);
+  agent->run(5min);
+  EXPECT_LT(light.inForce(), 600_m);
+  heavy.changes = light.changes = 0;
+  agent = std::make_unique<ModelAgent>(cluster);
+  const Millicores before = light.inForce();
+  for (int second = 0; second < 60; ++second) {
+    agent->run(1s);
+    EXPECT_LE(light.inForce() * 5, before * 6) << second;
+  }
+  EXPECT_LE(heavy.changes + light.changes, 1);
+}
+
+TEST(Pipeline, ARestartedContainerKeepsItsLimit) {
+  ModelCluster cluster;
+  ModelPod& bursty = cluster.add(podOf("bursty", periodic(50ms, 1s), 100_m, 150_m));
+  ModelAgent agent(cluster);
+  agent.run(2min);
+  const Millicores before = bursty.inForce();
+  EXPECT_GT(before, 300_m);
+  bursty.changes = 0;
+  cluster.kernel.restartContainer(bursty.index, 0);
+  agent.run(2min);
+  EXPECT_EQ(bursty.changes, 0);
+  EXPECT_EQ(bursty.inForce(), before);
+}
+
+TEST(Pipeline, LimitsBetweenTwoStepsAreLeftAsTheyAre) {
+  ModelCluster cluster;
+  ModelPod& odd = cluster.add(podOf("odd", {}, 100_m, 255_m));
+  // What a systemd that rounds to whole percents makes of it.
+  const std::vector<std::optional<Millicores>> rounded{260_m};
+  cluster.kernel.setLimit(odd.index, rounded, 260_m);
+  ModelAgent agent(cluster);
+  agent.run(2min);
+  EXPECT_EQ(odd.spec->desired, 255_m);
+  EXPECT_EQ(odd.changes, 0);
+  EXPECT_TRUE(agent.notes.empty());
+}
+
+TEST(Pipeline, ALimitWrittenBehindItsBackIsNoticedAndDecidedFrom) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", {}, 100_m, 500_m));
+  ModelAgent agent(cluster);
+  agent.run(20s);
+  const std::vector<std::optional<Millicores>> foreign{300_m};
+  cluster.kernel.setLimit(web.index, foreign, 300_m);
+  agent.run(3min);
+  ASSERT_EQ(agent.notes.size(), 1u) << "once";
+  EXPECT_EQ(agent.notes[0],
+            "shop/web: container main has a limit of 300m in the kernel, where Kubernetes says "
+            "500m: that one is decided from");
+  EXPECT_EQ(agent.pod("web").limit, 300_m);
+  EXPECT_EQ(agent.pipeline.view().notes, agent.notes);
+}
+
+TEST(Pipeline, AnotherWritersLimitIsTheDeclaredOneFromThenOn) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", spin(1), 100_m, 200_m));
+  ModelAgent agent(cluster);
+  agent.run(30s);
+  EXPECT_GE(web.inForce(), 1000_m);
+  // As the controller leaves a pod that somebody else has resized.
+  web.containers[0].limit = 600_m;
+  web.limits = web.actual = {600_m};
+  web.original_kept = false;
+  const std::vector<std::optional<Millicores>> limits{600_m};
+  cluster.kernel.setLimit(web.index, limits, 600_m);
+  cluster.touch(web);
+  agent.run(2s);
+  ASSERT_EQ(agent.notes.size(), 1u);
+  EXPECT_EQ(agent.notes[0],
+            "shop/web: somebody else set its limit: it declares 600m from now on, not 200m");
+  EXPECT_EQ(agent.pod("web").declared, 600_m);
+  agent.run(30s);
+  EXPECT_GE(web.inForce(), 1000_m) << "which it needs more than";
+}
+
+TEST(Pipeline, ADeletedPodAllocationIsMadeAgainFromTheLimitInForce) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", spin(1)));
+  ModelAgent agent(cluster);
+  agent.run(30s);
+  EXPECT_GE(web.inForce(), 1000_m);
+  web.spec.reset();
+  web.judged = false;
+  cluster.controls = false;
+  cluster.touch(web);
+  agent.run(2s);
+  ASSERT_TRUE(web.spec);
+  EXPECT_EQ(web.spec->desired, web.inForce());
+  EXPECT_EQ(web.spec->reason, "keeps its limit until the cluster's policy has judged it");
+}
+
+TEST(Pipeline, WhatTheClusterDoesNotShowIsSaidAgainAfterAMinute) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", {}));
+  ModelAgent agent(cluster);
+  agent.run(20s);
+  const podallocation::Spec said = *web.spec;
+  const int writes = web.writes;
+  web.spec->desired = 800_m;  // somebody writes over it
+  web.spec->containers[0].desired = 800_m;
+  cluster.controls = false;
+  cluster.touch(web);
+  agent.run(50s);
+  EXPECT_EQ(web.writes, writes + 1) << "the first wish is older than a minute only then";
+  EXPECT_EQ(web.spec->desired, said.desired);
+}
+
+TEST(Pipeline, AContainerThatDoesNotRunUsesNothing) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(
+      {.uid = "web",
+       .containers = {{.limit = 200_m, .work = spin(1, 20s)}, {.name = "side", .limit = 300_m}}});
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  // Its cgroup is gone, and the kubelet says that it waits.
+  World world = cluster.world();
+  std::string json = fmt::format(
+      R"({{"metadata":{{"name":"web","namespace":"shop","uid":"web"}},
+          "spec":{{"nodeName":"n1","containers":[
+            {{"name":"main","resources":{{"requests":{{"cpu":"100m"}},"limits":{{"cpu":"200m"}}}}}},
+            {{"name":"side","resources":{{"requests":{{"cpu":"100m"}},"limits":{{"cpu":"300m"}}}}}}]}},
+          "status":{{"phase":"Running","qosClass":"Burstable","containerStatuses":[
+            {{"name":"main","containerID":"model://main","state":{{"running":{{}}}},
+              "resources":{{"limits":{{"cpu":"200m"}}}}}},
+            {{"name":"side","containerID":"model://old","state":{{"waiting":{{}}}}}}]}}}})");
+  web.object = object<kube::Pod>(json);
+  cluster.changed = true;
+  cluster.controls = false;
+  agent.run(20s);
+  EXPECT_GE(web.spec->desired, 1300_m) << "the one that runs is helped";
+  const PodView& view = agent.pod("web");
+  ASSERT_EQ(view.containers.size(), 2u);
+  EXPECT_EQ(view.containers[1].limit, 300_m);
+  EXPECT_EQ(view.containers[1].need.use, 0_m);
+}
+
+TEST(Pipeline, SettingsTakeEffectAtOnceAndWhatWasLearnedStays) {
+  ModelCluster cluster;
+  ModelPod& bursty = cluster.add(podOf("bursty", periodic(50ms, 1s), 100_m, 150_m));
+  ModelAgent agent(cluster);
+  agent.run(2min);
+  const Millicores learned = agent.pod("bursty").containers[0].need.burst;
+  EXPECT_GT(learned, 300_m);
+  const Millicores limit = bursty.inForce();
+  cluster.settings.law.reserve = 0.5;
+  cluster.settings.warmup = 3;
+  cluster.settings.sample_interval = 2s;
+  cluster.changed = true;
+  agent.run(2s);
+  EXPECT_EQ(agent.pipeline.view().node.capacity, 2000_m - agent.pipeline.view().unmanaged_use);
+  EXPECT_EQ(agent.pod("bursty").containers[0].need.burst, learned);
+  const std::uint64_t ticks = agent.pipeline.counters().ticks;
+  agent.run(20s);
+  EXPECT_LE(agent.pipeline.counters().ticks - ticks, 11u);
+  EXPECT_EQ(bursty.inForce(), limit);
+}
+
+// A load that begins at any moment: from the first throttled period to the wish, and to the limit
+// that it needs.
+struct Reactions {
+  std::vector<Nanos> wish;
+  std::vector<Nanos> relief;
+  std::uint64_t samples = 0;
+};
+Reactions reactions(bool adaptive) {
+  Reactions out;
+  for (int i = 0; i < 50; ++i) {
+    ModelCluster cluster(4);
+    cluster.add(podOf(
+        "noise", {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 20, .work = 5ms},
+        100_m, 1000_m));
+    // It is throttled once its first quota of 20 ms is used up.
+    const MonotonicTime throttled{20s + 37ms * i};
+    ModelPod& web = cluster.add(podOf("web", spin(1, throttled.time_since_epoch() - 20ms)));
+    ModelAgent agent(cluster, adaptive);
+    std::optional<MonotonicTime> wished;
+    agent.on_wish = [&](const Wish& wish) {
+      if (wish.uid == "web" && wish.urgent && !wished) wished = agent.now();
+    };
+    agent.run(throttled.time_since_epoch());
+    out.samples += agent.pipeline.counters().ticks;
+    while (web.inForce() < 1000_m && agent.now() < throttled + 10s) agent.run(50ms);
+    EXPECT_TRUE(wished);
+    out.wish.push_back(wished.value_or(agent.now()) - throttled);
+    out.relief.push_back(agent.now() - throttled);
+  }
+  std::ranges::sort(out.wish);
+  std::ranges::sort(out.relief);
+  const auto ms = [](Nanos time) { return time.count() / 1'000'000; };
+  fmt::print("| {} | {} ms | {} ms | {} ms | {} ms | {} |\n",
+             adaptive ? "looking in between" : "a sample a second", ms(out.wish[25]),
+             ms(out.wish[49]), ms(out.relief[25]), ms(out.relief[49]), out.samples);
+  return out;
+}
+
+TEST(Pipeline, SeesALoadThatBeginsBetweenTwoSamples) {
+  const Reactions slow = reactions(false);
+  const Reactions fast = reactions(true);
+  EXPECT_LE(fast.wish[49], Nanos(500ms));
+  EXPECT_LE(fast.relief[49], Nanos(1500ms)) << "700 ms of which are the kubelet's";
+  EXPECT_LE(fast.relief[49] * 2, slow.relief[25]) << "one wish for the whole load, not several";
+  EXPECT_LE(fast.samples, slow.samples * 5 / 4);
+}
+
+TEST(Pipeline, ARestlessNodeCostsLittleMore) {
+  ModelCluster cluster(4);
+  for (int i = 0; i < 8; ++i) {
+    cluster.add(podOf(
+        fmt::format("p{}", i),
+        {.kind = sim::WorkloadSpec::Kind::kBursty, .threads = 2, .on = 100ms, .period = 700ms}));
+  }
+  ModelAgent agent(cluster);
+  agent.run(1min);
+  const std::uint64_t before = agent.pipeline.counters().ticks;
+  agent.run(5min);
+  EXPECT_LE(agent.pipeline.counters().ticks - before, 300u + 150u + 20u);
+}
+
+}  // namespace
+}  // namespace mbcas::agent

@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+
+#include "mbcas/base/time.h"
+#include "mbcas/cli/cluster_checkup.h"
+#include "mbcas/cli/host_checkup.h"
+#include "mbcas/kernel/fake_tree.h"
+#include "mbcas/policy/fixture_test.h"
+#include "test/support/golden.h"
+
+namespace mbcas::cli {
+namespace {
+
+using policy::object, policy::P;
+
+std::shared_ptr<const kube::Lease> lease(const std::string& name, const std::string& holder,
+                                         const std::string& renewed) {
+  return object<kube::Lease>(fmt::format(
+      R"({{"metadata":{{"name":"{}"}},"spec":{{"holderIdentity":"{}","leaseDurationSeconds":15,
+          "renewTime":"{}"}}}})",
+      name, holder, renewed));
+}
+
+NodePtr node(const std::string& name, const std::string& kubelet) {
+  return object<kube::Node>(fmt::format(
+      R"({{"metadata":{{"name":"{}"}},"status":{{"allocatable":{{"cpu":"4"}},
+          "nodeInfo":{{"kubeletVersion":"{}","operatingSystem":"linux"}}}}}})",
+      name, kubelet));
+}
+
+Definition definition() {
+  Definition all{.established = true, .served = {"v1alpha1"}};
+  for (const char* field : {"spec.namespace",
+                            "spec.podName",
+                            "spec.nodeName",
+                            "spec.desiredCPULimit",
+                            "spec.containers",
+                            "spec.wantedCPULimit",
+                            "spec.reason",
+                            "status.phase",
+                            "status.observedGeneration",
+                            "status.observedDesired",
+                            "status.appliedCPULimit",
+                            "status.reason",
+                            "status.lastAppliedTime",
+                            "status.lastAttemptTime",
+                            "status.bounds.managed",
+                            "status.bounds.floor",
+                            "status.bounds.ceiling",
+                            "status.bounds.start",
+                            "status.bounds.weight",
+                            "status.bounds.reason",
+                            "status.conditions"}) {
+    all.fields.emplace_back(field);
+  }
+  return all;
+}
+
+// Everything is as it should be.
+ClusterFacts good() {
+  ClusterFacts facts;
+  facts.server = "https://10.0.0.1:6443";
+  facts.version = {"v1.35.4", 1, 35};
+  facts.serves_resize = true;
+  facts.definition = definition();
+  facts.policies = {"mbcas-agent-writes", "mbcas-allocation-namespace", "mbcas-controller-writes"};
+  facts.mine = {{"list pods", "every command", true}};
+  facts.controllers = {{"list pods", "", true}};
+  facts.agents = {{"list pods", "", true}};
+  facts.system_namespace = "mbcas-system";
+  facts.now = *parseRfc3339("2026-02-01T10:05:00Z");
+  facts.leases = {lease("mbcas-controller", "mbcas-controller-5d9c_1", "2026-02-01T10:04:58Z"),
+                  lease("mbcas-agent-n1", "mbcas-agent", "2026-02-01T10:04:51Z")};
+  facts.snapshot.nodes["n1"] = node("n1", "v1.35.4");
+  facts.snapshot.namespaces["shop"] = policy::shop();
+  facts.snapshot.pods = {P{}.make()};
+  facts.snapshot.allocations["u1"] = object<podallocation::PodAllocation>(
+      R"({"metadata":{"namespace":"shop","name":"u1"},"spec":{"podName":"web-1",
+          "desiredCPULimit":"1"},"status":{"phase":"Applied","bounds":{"managed":true}}})");
+  return facts;
+}
+
+void expectText(const std::string& golden, const ClusterFacts& facts) {
+  test::expectGolden("test/golden/cli/" + golden, findingsText(diagnose(facts), false));
+}
+
+TEST(ClusterCheckup, Healthy) {
+  const Findings findings = diagnose(good());
+  EXPECT_TRUE(healthy(findings));
+  expectText("doctor-healthy.txt", good());
+  test::expectGolden("test/golden/cli/doctor-healthy.json", findingsJson(findings) + "\n");
+}
+
+TEST(ClusterCheckup, NothingInstalled) {
+  ClusterFacts facts = good();
+  facts.version = {"v1.31.0", 1, 31};
+  facts.serves_resize = false;
+  facts.definition.reset();
+  facts.policies.clear();
+  facts.leases.clear();
+  facts.snapshot.allocations.clear();
+  facts.snapshot.nodes["n1"] = node("n1", "v1.31.0");
+  EXPECT_FALSE(healthy(diagnose(facts)));
+  expectText("doctor-nothing.txt", facts);
+}
+
+TEST(ClusterCheckup, EverythingWrong) {
+  ClusterFacts facts = good();
+  facts.definition->fields.erase(facts.definition->fields.begin() + 5,
+                                 facts.definition->fields.begin() + 7);
+  facts.policies.pop_back();
+  facts.mine.push_back({"patch pods/resize", "mbcas resize, restore", false});
+  facts.controllers->push_back({"patch pods/resize", "", false});
+  facts.agents.reset();
+  facts.notes = {"what account mbcas-agent may do cannot be read: 403 Forbidden"};
+  facts.settings = {{"mode", "recommend"}, {"hysterese", "0.2"}};
+  facts.leases = {lease("mbcas-controller", "mbcas-controller-5d9c_1", "2026-02-01T09:00:00Z"),
+                  lease("mbcas-agent-n1", "mbcas-agent", "2026-02-01T10:01:00Z")};
+  facts.snapshot.nodes["n2"] = node("n2", "v1.32.9");
+  facts.snapshot.namespaces["shop"] = policy::shop(R"("labels":{"mbcas.io/mode":"fulll"},)");
+  facts.snapshot.namespaces["shop"].vpas = {object<kube::VerticalPodAutoscaler>(
+      R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"targetRef":{"kind":"Deployment",
+          "name":"web"}}})")};
+  facts.system_pods = {object<kube::Pod>(
+      R"({"metadata":{"name":"mbcas-agent-x7k2p","labels":{"app.kubernetes.io/component":"agent"}},
+          "spec":{"nodeName":"n1"},"status":{"phase":"Running"}})")};
+  facts.snapshot.allocations["u1"] = object<podallocation::PodAllocation>(
+      R"({"metadata":{"namespace":"shop","name":"u1"},"spec":{"podName":"web-1",
+          "desiredCPULimit":"1"},"status":{"phase":"Failed","reason":"Infeasible: too much",
+          "bounds":{"managed":true}}})");
+  facts.snapshot.pods.push_back(object<kube::Pod>(
+      R"({"metadata":{"name":"b-1","namespace":"shop","uid":"u2"},"spec":{"nodeName":"n1",
+          "containers":[{"name":"main"}]},"status":{"phase":"Running","qosClass":"BestEffort"}})"));
+  expectText("doctor-wrong.txt", facts);
+}
+
+TEST(ClusterCheckup, ReadsADefinition) {
+  const Result<Definition> definition = parseDefinition(
+      R"({"spec":{"versions":[{"schema":{"openAPIV3Schema":{"properties":{"spec":{"properties":{
+          "reason":{"type":"string"}}},"status":{"properties":{"bounds":{"properties":{
+          "floor":{}}}}}}}},"name":"v1alpha1","served":true},{"name":"v1","served":false}]},
+          "status":{"conditions":[{"status":"True","type":"Established"}]}})");
+  ASSERT_TRUE(definition) << definition.error().message();
+  EXPECT_TRUE(definition->established);
+  EXPECT_EQ(definition->served, std::vector<std::string>{"v1alpha1"});
+  EXPECT_EQ(definition->fields, (std::vector<std::string>{"spec", "spec.reason", "status",
+                                                          "status.bounds", "status.bounds.floor"}));
+  EXPECT_FALSE(parseDefinition("{"));
+}
+
+TEST(Findings, AreWrapped) {
+  const Findings findings = {{Finding::Level::kProblem, "agents",
+                              "something that takes more words than fit into the width",
+                              "do this"}};
+  EXPECT_EQ(findingsText(findings, false, 50),
+            "agents  problem  something that takes more words\n"
+            "                 than fit into the width\n"
+            "                 -> do this\n"
+            "\n"
+            "1 problem\n");
+  const std::vector<std::string> names = {"a", "b", "c", "d", "e"};
+  EXPECT_EQ(namesText(names), "a, b, c and 2 more");
+  EXPECT_EQ(namesText(std::span(names).first(4)), "a, b, c, d");
+}
+
+// A cgroup tree and a /proc of ordinary files.
+struct Machine {
+  kernel::FakeTree files;
+  std::string cgroups = files.root() + "/cgroup";
+  std::string proc = files.root() + "/proc";
+  std::string state = files.root() + "/state";
+
+  std::string text() const {
+    HostFacts facts = examineHost(cgroups, proc, state);
+    facts.root = true;  // whoever runs the test
+    std::string text = findingsText(diagnose(facts), false);
+    for (std::size_t at = text.find(files.root()); at != std::string::npos;
+         at = text.find(files.root(), at)) {
+      text.replace(at, files.root().size(), "ROOT");
+    }
+    return text;
+  }
+};
+
+TEST(HostCheckup, CgroupV2) {
+  Machine machine;
+  machine.files.write("proc/sys/kernel/osrelease", "6.12.1-amd64\n");
+  machine.files.write("proc/pressure/cpu", "some\n");
+  machine.files.write("cgroup/cgroup.controllers", "cpu pids\n");
+  machine.files.write("cgroup/system.slice/cpu.max", "max 100000\n");
+  machine.files.write("cgroup/system.slice/cpu.stat.local", "throttled_usec 0\n");
+  machine.files.write("cgroup/system.slice/cpu.pressure", "some\n");
+  test::expectGolden("test/golden/cli/doctor-host-v2.txt", machine.text());
+}
+
+TEST(HostCheckup, AnOldMachineOnWhichARunWasKilled) {
+  Machine machine;
+  machine.files.write("proc/sys/kernel/osrelease", "5.10.0\n");
+  machine.files.write("cgroup/cpu/cpu.shares", "1024\n");
+  machine.files.write("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  machine.files.write("cgroup/cpuacct/cpuacct.usage", "1\n");
+  machine.files.write("state", "limit 7 50000 100000 /web\nmade /mbcas-1\n");
+  test::expectGolden("test/golden/cli/doctor-host-v1.txt", machine.text());
+}
+
+TEST(HostCheckup, NoCgroups) {
+  Machine machine;
+  machine.files.write("proc/sys/kernel/osrelease", "6.1.0\n");
+  test::expectGolden("test/golden/cli/doctor-host-none.txt", machine.text());
+}
+
+}  // namespace
+}  // namespace mbcas::cli

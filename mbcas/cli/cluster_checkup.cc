@@ -1,0 +1,660 @@
+#include "mbcas/cli/cluster_checkup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "mbcas/cli/words.h"
+#include "mbcas/controller/agents.h"
+#include "mbcas/controller/cluster.h"
+#include "mbcas/controller/startup.h"
+
+namespace mbcas::cli {
+namespace {
+
+using Level = Finding::Level;
+using kube::JsonCursor;
+
+constexpr const char* kDefinition = "podallocations.allocation.mbcas.io";
+constexpr const char* kVersion = "v1alpha1";
+constexpr std::string_view kFields[] = {"spec.namespace",
+                                        "spec.podName",
+                                        "spec.nodeName",
+                                        "spec.desiredCPULimit",
+                                        "spec.containers",
+                                        "spec.wantedCPULimit",
+                                        "spec.reason",
+                                        "status.phase",
+                                        "status.observedGeneration",
+                                        "status.observedDesired",
+                                        "status.appliedCPULimit",
+                                        "status.reason",
+                                        "status.lastAppliedTime",
+                                        "status.lastAttemptTime",
+                                        "status.bounds.managed",
+                                        "status.bounds.floor",
+                                        "status.bounds.ceiling",
+                                        "status.bounds.start",
+                                        "status.bounds.weight",
+                                        "status.bounds.reason",
+                                        "status.conditions"};
+constexpr const char* kPolicies[] = {"mbcas-allocation-namespace", "mbcas-agent-writes",
+                                     "mbcas-controller-writes"};
+constexpr std::string_view kComponent = "app.kubernetes.io/component";
+constexpr Nanos kClockDifference = std::chrono::seconds(15);  // that nothing is made of
+constexpr int kOldestMinor = 33;
+
+// ---- reading
+
+void collectFields(JsonCursor schema, const std::string& prefix, std::vector<std::string>& fields) {
+  schema.members([&](std::string_view key, JsonCursor value) {
+    if (key != "properties") return;
+    value.members([&](std::string_view name, JsonCursor child) {
+      const std::string path =
+          prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
+      fields.push_back(path);
+      collectFields(child, path, fields);
+    });
+  });
+}
+
+void readVersion(JsonCursor version, Definition& definition) {
+  std::string name;
+  bool served = false;
+  std::vector<std::string> fields;
+  version.members([&](std::string_view key, JsonCursor value) {
+    if (key == "name") name = value.text();
+    if (key == "served") served = value.boolean();
+    if (key != "schema") return;
+    value.members([&](std::string_view part, JsonCursor schema) {
+      if (part == "openAPIV3Schema") collectFields(schema, "", fields);
+    });
+  });
+  if (name == kVersion) definition.fields = std::move(fields);
+  if (served) definition.served.push_back(std::move(name));
+}
+
+void readConditions(JsonCursor conditions, Definition& definition) {
+  conditions.elements([&](JsonCursor condition) {
+    bool is_established = false;
+    bool holds = false;
+    condition.members([&](std::string_view key, JsonCursor value) {
+      if (key == "type") is_established = value.text() == "Established";
+      if (key == "status") holds = value.text() == "True";
+    });
+    if (is_established) definition.established = holds;
+  });
+}
+
+struct NamedObject : kube::Object {  // of which only the name matters
+  using Object::Object;
+  static const kube::Kind& kind() {
+    static const kube::Kind kKind =
+        kube::makeKind<NamedObject>({.group = "admissionregistration.k8s.io",
+                                     .version = "v1",
+                                     .plural = "validatingadmissionpolicies",
+                                     .name = "ValidatingAdmissionPolicy",
+                                     .namespaced = false},
+                                    [](NamedObject&, std::string_view, JsonCursor) {});
+    return kKind;
+  }
+};
+
+struct Need {
+  kube::AccessQuestion question;
+  const char* needed_by;
+};
+
+std::vector<Need> neededByCommands(const std::string& name_space, const std::string& system) {
+  const std::string allocations = "allocation.mbcas.io";
+  return {{{"list", "", "pods", "", name_space}, "every command"},
+          {{"list", allocations, "podallocations", "", name_space}, "mbcas top, explain, pods"},
+          {{"get", "", "pods", "proxy", system}, "mbcas top and explain, for what agents see"},
+          {{"get", "", "pods", "log", system}, "mbcas explain, for the decision log"},
+          {{"get", "", "nodes", "proxy", ""}, "mbcas pods usage"},
+          {{"patch", "", "pods", "resize", name_space}, "mbcas resize, restore"},
+          {{"patch", "", "pods", "", name_space}, "mbcas restore"},
+          {{"patch", "", "configmaps", "", system}, "mbcas pause, resume"}};
+}
+
+// What config/agent/rbac.yaml grants.
+std::vector<kube::AccessQuestion> neededByAgents(const std::string& system) {
+  const std::string allocations = "allocation.mbcas.io";
+  std::vector<kube::AccessQuestion> questions;
+  for (const char* verb : {"list", "watch"}) {
+    questions.push_back({verb, "", "pods", "", ""});
+    questions.push_back({verb, "", "nodes", "", ""});
+    questions.push_back({verb, allocations, "podallocations", "", ""});
+    questions.push_back({verb, "", "configmaps", "", system, controller::kSettingsName});
+  }
+  for (const char* verb : {"create", "patch"}) {
+    questions.push_back({verb, allocations, "podallocations", "", ""});
+    questions.push_back({verb, "coordination.k8s.io", "leases", "", system});
+  }
+  return questions;
+}
+
+class Examiner {
+ public:
+  Examiner(kube::Client& client, const std::string& system) : client_(client) {
+    facts_.system_namespace = system;
+    facts_.server = client.config().server;
+    facts_.now = client.clock().wall();
+  }
+
+  Result<ClusterFacts> run(const Selection& selection) {
+    auto version = client_.version();
+    if (!version) {
+      return failure(
+          fmt::format("{} does not answer: {}", facts_.server, version.error().describe()));
+    }
+    facts_.version = *std::move(version);
+    if (const auto resources = client_.resources("v1"); take(resources, "the API")) {
+      facts_.serves_resize = std::ranges::find(*resources, "pods/resize") != resources->end();
+    }
+    readDefinition();
+    if (auto policies = client_.list<NamedObject>(); take(policies, "admission policies")) {
+      for (const auto& policy : policies->items) {
+        facts_.policies.push_back(policy->meta.name.string());
+      }
+    }
+    readSystem();
+    readSettings();
+    readAccess(selection.name_space);
+    if (lost_) return failure(fmt::format("{} no longer answers: {}", facts_.server, *lost_));
+    auto snapshot = takeSnapshot(client_, selection, facts_.system_namespace);
+    if (!snapshot)
+      return failure(fmt::format("pods cannot be read: {}", snapshot.error().describe()));
+    facts_.snapshot = *std::move(snapshot);
+    for (const std::string& note : facts_.snapshot.notes) {
+      if (std::ranges::find(facts_.notes, note) == facts_.notes.end()) facts_.notes.push_back(note);
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  // Whether there is an answer; else it is noted that there is none, and nothing more is asked of a
+  // server that does not answer at all.
+  template <class T>
+  bool take(const kube::ApiResult<T>& result, std::string_view what) {
+    if (result) return true;
+    if (!result.error().answered()) {
+      lost_ = result.error().describe();
+    } else {
+      facts_.notes.push_back(fmt::format("{} cannot be read: {}", what, result.error().describe()));
+    }
+    return false;
+  }
+
+  void readDefinition() {
+    if (lost_) return;
+    auto text = client_.perform(
+        {.path = fmt::format("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}",
+                             kDefinition)});
+    if (!text && text.error().notFound()) return;
+    if (text) {
+      if (Result<Definition> definition = parseDefinition(*std::move(text))) {
+        facts_.definition = *std::move(definition);
+        return;
+      }
+    }
+    // Who may not read definitions may still see that it is served.
+    const auto resources = client_.resources(fmt::format("allocation.mbcas.io/{}", kVersion));
+    if (resources && std::ranges::find(*resources, "podallocations") != resources->end()) {
+      facts_.definition = {.established = true, .served = {kVersion}, .fields = {}};
+    }
+  }
+
+  void readSystem() {
+    if (lost_) return;
+    if (auto leases = client_.list<kube::Lease>({.name_space = facts_.system_namespace});
+        take(leases, "Leases")) {
+      facts_.leases = std::move(leases->items);
+    }
+    if (lost_) return;
+    if (auto pods = client_.list<kube::Pod>({.name_space = facts_.system_namespace});
+        take(pods, "pods of " + facts_.system_namespace)) {
+      facts_.system_pods = std::move(pods->items);
+    }
+  }
+
+  void readSettings() {
+    if (lost_) return;
+    const auto map =
+        client_.get<kube::ConfigMap>(facts_.system_namespace, controller::kSettingsName);
+    if (!map && map.error().notFound()) return;
+    if (!take(map, "the settings")) return;
+    for (const kube::KeyValue& entry : (*map)->data) {
+      facts_.settings[entry.key.string()] = entry.value.string();
+    }
+  }
+
+  void readAccess(const std::string& name_space) {
+    for (const Need& need : neededByCommands(name_space, facts_.system_namespace)) {
+      if (lost_) return;
+      const auto answer = client_.mayI(need.question);
+      if (!take(answer, "permissions")) return;
+      facts_.mine.push_back({controller::describe(need.question), need.needed_by, answer->allowed});
+    }
+    facts_.controllers =
+        askAs("mbcas-controller", controller::neededAccess(facts_.system_namespace, false));
+    facts_.agents = askAs("mbcas-agent", neededByAgents(facts_.system_namespace));
+  }
+
+  // What that service account may do, by speaking for it.
+  std::optional<std::vector<Access>> askAs(const std::string& account,
+                                           const std::vector<kube::AccessQuestion>& questions) {
+    if (lost_) return std::nullopt;
+    kube::ClientConfig config = client_.config();
+    config.impersonate.user =
+        fmt::format("system:serviceaccount:{}:{}", facts_.system_namespace, account);
+    config.impersonate.groups = {"system:serviceaccounts",
+                                 "system:serviceaccounts:" + facts_.system_namespace,
+                                 "system:authenticated"};
+    kube::Client other(
+        client_.loop(), config, client_.clock(),
+        {.user_agent = "mbcas", .max_retries = 3, .timeout = std::chrono::seconds(10)});
+    std::vector<Access> answers;
+    for (const kube::AccessQuestion& question : questions) {
+      const auto answer = other.mayI(question);
+      if (!answer) {
+        take(answer, fmt::format("what account {} may do", account));
+        return std::nullopt;
+      }
+      answers.push_back({controller::describe(question), account, answer->allowed});
+    }
+    return answers;
+  }
+
+  kube::Client& client_;
+  ClusterFacts facts_;
+  std::optional<std::string> lost_;
+};
+
+// ---- meaning
+
+// 33 of "v1.33.2"; nothing if it is no such thing.
+std::optional<int> minorOf(std::string_view version) {
+  if (!version.starts_with("v1.")) return std::nullopt;
+  version.remove_prefix(3);
+  int minor = 0;
+  const auto parsed = std::from_chars(version.data(), version.data() + version.size(), minor);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  return minor;
+}
+
+class Diagnosis {
+ public:
+  explicit Diagnosis(const ClusterFacts& facts) : facts_(facts) {}
+
+  Findings run() {
+    server();
+    nodes();
+    const bool installed = definition();
+    admission();
+    settings();
+    permissions("you", facts_.mine);
+    if (installed) {
+      if (facts_.controllers) permissions("controller", *facts_.controllers);
+      if (facts_.agents) permissions("agents", *facts_.agents);
+      leader();
+      agents();
+      allocations();
+    }
+    autoscalers();
+    pods();
+    for (const std::string& note : facts_.notes) say(Level::kNote, "not checked", note);
+    return std::move(findings_);
+  }
+
+ private:
+  void say(Level level, std::string area, std::string what, std::string remedy = "") {
+    findings_.push_back({level, std::move(area), std::move(what), std::move(remedy)});
+  }
+
+  void server() {
+    if (facts_.serves_resize) {
+      say(Level::kGood, "server",
+          fmt::format("{}, Kubernetes {}, serves pods/resize", facts_.server,
+                      facts_.version.git_version));
+    } else {
+      say(Level::kProblem, "server",
+          fmt::format("{}, Kubernetes {}, does not serve pods/resize", facts_.server,
+                      facts_.version.git_version),
+          "Kubernetes 1.33 or later, or 1.32 with the feature gate InPlacePodVerticalScaling");
+    }
+  }
+
+  void nodes() {
+    std::vector<std::string> old;
+    for (const auto& [name, node] : facts_.snapshot.nodes) {
+      const std::optional<int> minor = minorOf(node->kubelet_version);
+      if (minor && *minor < kOldestMinor) {
+        old.push_back(fmt::format("{} ({})", name, node->kubelet_version.view()));
+      }
+    }
+    if (!old.empty()) {
+      say(Level::kProblem, "nodes",
+          fmt::format("kubelets that cannot resize in place: {}", namesText(old)),
+          "update them to 1.33 or later");
+    }
+  }
+
+  bool definition() {
+    if (!facts_.definition) {
+      say(Level::kProblem, "definition", "PodAllocation is not installed: MBCAS is not there",
+          "install MBCAS: kubectl apply -k config, or the chart");
+      return false;
+    }
+    const Definition& definition = *facts_.definition;
+    if (std::ranges::find(definition.served, kVersion) == definition.served.end() ||
+        !definition.established) {
+      say(Level::kProblem, "definition",
+          fmt::format("PodAllocation is there, but {} is not served", kVersion),
+          "kubectl apply -k config/crd, and look at its conditions: kubectl describe crd " +
+              std::string(kDefinition));
+      return true;
+    }
+    std::vector<std::string> missing;
+    if (!definition.fields.empty()) {
+      for (const std::string_view field : kFields) {
+        if (std::ranges::find(definition.fields, field) == definition.fields.end()) {
+          missing.emplace_back(field);
+        }
+      }
+    }
+    if (missing.empty()) {
+      say(Level::kGood, "definition",
+          fmt::format("PodAllocation {}", fmt::join(definition.served, ", ")));
+    } else {
+      say(Level::kProblem, "definition",
+          fmt::format("PodAllocation is of another version: it lacks {}", namesText(missing)),
+          "kubectl apply -k config/crd of this version");
+    }
+    return true;
+  }
+
+  void admission() {
+    if (!facts_.definition) return;
+    std::vector<std::string> missing;
+    for (const char* policy : kPolicies) {
+      if (std::ranges::find(facts_.policies, policy) == facts_.policies.end()) {
+        missing.emplace_back(policy);
+      }
+    }
+    if (missing.empty()) {
+      say(Level::kGood, "policies",
+          "agents write for their own node only, the controller only limits");
+    } else if (!unread("admission policies")) {
+      say(Level::kNote, "policies",
+          fmt::format("missing: {}. Only RBAC binds agents and controller", namesText(missing)),
+          "kubectl apply -k config/policy");
+    }
+  }
+
+  bool unread(std::string_view what) const {
+    return std::ranges::any_of(facts_.notes,
+                               [&](const std::string& note) { return note.starts_with(what); });
+  }
+
+  void settings() {
+    const std::string where =
+        fmt::format("ConfigMap {}/{}", facts_.system_namespace, controller::kSettingsName);
+    const Result<policy::ParsedSettings> parsed = policy::parseSettings(facts_.settings);
+    if (!parsed) {
+      say(Level::kProblem, "settings", fmt::format("{}: {}", where, parsed.error().message()),
+          "correct it; until then the last good settings hold");
+      return;
+    }
+    if (!parsed->unknown.empty()) {
+      say(Level::kProblem, "settings",
+          fmt::format("{}: nobody knows {}", where, namesText(parsed->unknown)),
+          "correct or remove it: mbcas-controller --help lists what there is");
+    }
+    if (parsed->settings.paused) {
+      say(Level::kNote, "settings", "paused: every pod has what it declared", "mbcas resume");
+    } else if (parsed->settings.mode != policy::Mode::kFull) {
+      say(Level::kNote, "settings", fmt::format("mode {}", name(parsed->settings.mode)),
+          "mbcas help modes");
+    }
+    for (const auto& [key, objects] : facts_.snapshot.namespaces) {
+      if (!objects.name_space) continue;
+      const auto own = kube::find(objects.name_space->meta.labels, "mbcas.io/mode");
+      if (own && !policy::parseMode(*own)) {
+        say(Level::kProblem, "settings",
+            fmt::format("namespace {}: mbcas.io/mode={} means nothing, and counts as off", key,
+                        *own),
+            "one of off, recommend, raise-only, full");
+      }
+    }
+  }
+
+  void permissions(const std::string& who, const std::vector<Access>& answers) {
+    std::vector<std::string> missing;
+    for (const Access& access : answers) {
+      if (access.allowed) continue;
+      missing.push_back(who == "you" ? fmt::format("{} ({})", access.what, access.needed_by)
+                                     : access.what);
+    }
+    if (answers.empty()) return;
+    if (who == "you") {
+      if (missing.empty()) {
+        say(Level::kGood, "permissions", "you may do what the commands need");
+      } else {
+        say(Level::kNote, "permissions", fmt::format("you may not {}", fmt::join(missing, ", ")),
+            "ask for a role with these permissions");
+      }
+    } else if (missing.empty()) {
+      say(Level::kGood, "permissions", fmt::format("the {} may do what is needed", account(who)));
+    } else {
+      say(Level::kProblem, "permissions",
+          fmt::format("the {} may not {}", account(who), namesText(missing, 5)),
+          "install its roles again: kubectl apply -k config, or the chart");
+    }
+  }
+
+  std::string account(const std::string& who) const {
+    return who == "agents" ? "agents' account" : "controller's account";
+  }
+
+  const kube::Lease* lease(std::string_view name) const {
+    for (const auto& lease : facts_.leases) {
+      if (lease->meta.name == name) return lease.get();
+    }
+    return nullptr;
+  }
+  const kube::Pod* systemPod(std::string_view component, std::string_view node = {}) const {
+    for (const PodPtr& pod : facts_.system_pods) {
+      if (kube::find(pod->meta.labels, kComponent) != component) continue;
+      if (node.empty() || pod->node == node) return pod.get();
+    }
+    return nullptr;
+  }
+  std::string lookAt(const kube::Pod* pod, const std::string& otherwise) const {
+    if (pod == nullptr) return otherwise;
+    return fmt::format("kubectl -n {} logs {}", facts_.system_namespace, pod->meta.name.view());
+  }
+
+  void leader() {
+    if (unread("Leases")) return;
+    const kube::Lease* const found = lease(controller::kLeaderLease);
+    const std::string remedy =
+        lookAt(systemPod("controller"),
+               fmt::format("kubectl -n {} get deployments,pods", facts_.system_namespace));
+    if (found == nullptr || found->holder.empty()) {
+      say(Level::kProblem, "controller", "no controller leads", remedy);
+      return;
+    }
+    const Nanos age = facts_.now - found->renewed;
+    if (age > std::chrono::seconds(found->duration_seconds) + kClockDifference) {
+      say(Level::kProblem, "controller",
+          fmt::format("{} led, and has been silent for {}", found->holder.view(), ageText(age)),
+          remedy);
+    } else {
+      say(Level::kGood, "controller", fmt::format("{} leads", found->holder.view()));
+    }
+  }
+
+  void agents() {
+    if (unread("Leases")) return;
+    std::vector<std::string> missing;
+    std::vector<std::string> silent;
+    const kube::Pod* of_missing = nullptr;
+    const kube::Pod* of_silent = nullptr;
+    std::size_t alive = 0;
+    for (const auto& [name, node] : facts_.snapshot.nodes) {
+      if (!node->operating_system.empty() && node->operating_system != "linux") continue;
+      const kube::Lease* const found = lease(std::string(controller::kAgentLease) + name);
+      if (found == nullptr) {
+        missing.push_back(name);
+        if (of_missing == nullptr) of_missing = systemPod("agent", name);
+        continue;
+      }
+      const Nanos age = facts_.now - found->renewed;
+      if (age > facts_.snapshot.settings.silence + kClockDifference) {
+        silent.push_back(fmt::format("{} ({})", name, ageText(age)));
+        if (of_silent == nullptr) of_silent = systemPod("agent", name);
+      } else {
+        ++alive;
+      }
+    }
+    if (alive > 0) {
+      say(Level::kGood, "agents", fmt::format("alive on {}", countText(alive, "node")));
+    }
+    const std::string look =
+        fmt::format("kubectl -n {} get daemonsets,pods -o wide", facts_.system_namespace);
+    if (!missing.empty()) {
+      say(Level::kProblem, "agents",
+          fmt::format("no agent has been heard of on {}", namesText(missing)),
+          lookAt(of_missing, look + "; tolerations may keep it from a node"));
+    }
+    if (!silent.empty()) {
+      say(Level::kProblem, "agents",
+          fmt::format("silent: {}. Their pods get back what they declared", namesText(silent)),
+          lookAt(of_silent, look));
+    }
+  }
+
+  void allocations() {
+    std::size_t failed = 0;
+    for (const auto& [uid, allocation] : facts_.snapshot.allocations) {
+      if (allocation->phase != podallocation::Phase::kFailed) continue;
+      const std::string pod =
+          fmt::format("{}/{}", allocation->meta.namespace_.view(), allocation->pod_name.view());
+      if (++failed <= 5) {
+        say(Level::kProblem, "allocations",
+            fmt::format("{}: {}", pod, allocation->status_reason.view()), "mbcas explain " + pod);
+      }
+    }
+    if (failed > 5) {
+      say(Level::kProblem, "allocations", fmt::format("{} more have failed", failed - 5),
+          "kubectl get podallocations -A");
+    }
+  }
+
+  void autoscalers() {
+    for (const auto& [name_space, objects] : facts_.snapshot.namespaces) {
+      for (const auto& vpa : objects.vpas) {
+        if (!vpa->activeOnCpu("*")) continue;
+        say(Level::kNote, "autoscalers",
+            fmt::format(
+                "VerticalPodAutoscaler {}/{} changes the CPU of {} {}: MBCAS leaves its pods "
+                "alone",
+                name_space, vpa->meta.name.view(), vpa->target.kind.view(),
+                vpa->target.name.view()),
+            "set its updateMode to Off, or its controlledResources to [memory], to let MBCAS "
+            "manage them");
+      }
+    }
+  }
+
+  void pods() {
+    struct Group {
+      std::string reason;
+      std::vector<std::string> pods;
+    };
+    std::map<std::string, Group> groups;  // by what could be done
+    std::size_t managed = 0;
+    std::vector<std::string> expected;
+    std::size_t excluded = 0;
+    std::size_t other = 0;
+    for (const PodPtr& pod : facts_.snapshot.pods) {
+      if (std::ranges::find(facts_.snapshot.settings.excluded_namespaces,
+                            pod->meta.namespace_.view()) !=
+          facts_.snapshot.settings.excluded_namespaces.end()) {
+        ++excluded;
+        continue;
+      }
+      const Verdict verdict = judge(facts_.snapshot, *pod);
+      const std::string key = kube::objectKey(pod->meta);
+      if (verdict.managed) {
+        ++managed;
+      } else if (verdict.expected) {
+        expected.push_back(key);
+      } else if (pod->terminal() || pod->meta.beingDeleted() || verdict.remedy.empty()) {
+        ++other;
+      } else {
+        Group& group = groups[verdict.remedy];
+        if (group.pods.empty()) group.reason = verdict.reason;
+        group.pods.push_back(key);
+      }
+    }
+    std::string what = fmt::format("{} managed", countText(managed, "pod"));
+    if (excluded > 0) what += fmt::format(", {} in excluded namespaces", excluded);
+    if (other > 0) what += fmt::format(", {} finished, static or otherwise out of reach", other);
+    say(Level::kGood, "pods", what);
+    if (!expected.empty() && facts_.definition) {
+      say(Level::kNote, "pods",
+          fmt::format("could be managed, but no agent and controller have agreed on {} yet: {}",
+                      expected.size() == 1 ? "it" : "them", namesText(expected)),
+          "wait a few seconds; then look at the agents above");
+    }
+    for (const auto& [remedy, group] : groups) {
+      say(Level::kNote, "pods",
+          fmt::format("{} left alone: {} ({})", countText(group.pods.size(), "pod"), group.reason,
+                      namesText(group.pods)),
+          remedy);
+    }
+  }
+
+  const ClusterFacts& facts_;
+  Findings findings_;
+};
+
+}  // namespace
+
+Result<Definition> parseDefinition(std::string crd) {
+  Definition definition;
+  kube::JsonParser parser;
+  const Result<void> parsed = parser.parse(crd, [&](JsonCursor root) {
+    root.members([&](std::string_view key, JsonCursor value) {
+      if (key == "spec") {
+        value.members([&](std::string_view name, JsonCursor versions) {
+          if (name != "versions") return;
+          versions.elements([&](JsonCursor version) { readVersion(version, definition); });
+        });
+      }
+      if (key == "status") {
+        value.members([&](std::string_view name, JsonCursor conditions) {
+          if (name == "conditions") readConditions(conditions, definition);
+        });
+      }
+    });
+  });
+  if (!parsed) return failure(parsed.error());
+  return definition;
+}
+
+Result<ClusterFacts> examineCluster(kube::Client& client, const Selection& selection,
+                                    const std::string& system_namespace) {
+  return Examiner(client, system_namespace).run(selection);
+}
+
+Findings diagnose(const ClusterFacts& facts) {
+  return Diagnosis(facts).run();
+}
+
+}  // namespace mbcas::cli

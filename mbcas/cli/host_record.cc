@@ -1,0 +1,72 @@
+#include "mbcas/cli/host_record.h"
+
+#include "mbcas/control/reason.h"
+#include "mbcas/demand/need.h"
+#include "mbcas/market/json.h"
+
+namespace mbcas::cli {
+namespace {
+
+PodRecord recordOf(const host::PodView& view) {
+  PodRecord pod{.name_space = "", .pod = view.name, .uid = view.path};
+  pod.limit = view.limit;
+  pod.usage = view.usage;
+  pod.blocked = view.blocked;
+  pod.pressure = view.pressure;
+  pod.contention = view.contention;
+  pod.left_alone = view.left_alone;
+  if (!view.left_alone.empty()) return pod;
+  const control::PodDecision& decision = view.decision;
+  const control::Reason& reason = decision.reason;
+  pod.declared = view.declared;
+  pod.desired = decision.desired;
+  pod.answer = decision.answer;
+  pod.wanted = decision.wanted;
+  pod.applied = view.limit;
+  pod.urgent = decision.urgent;
+  pod.constrained = decision.constrained;
+  pod.throttled = decision.throttled;
+  pod.basis = control::name(reason.basis);
+  pod.reason = view.failure.empty() ? control::sentence(reason) : view.failure;
+  pod.weight = view.weight;
+  pod.priority = view.priority;
+  pod.bounds = BoundsRecord{
+      .managed = true, .floor = reason.floor, .ceiling = reason.ceiling, .reason = view.bounded_by};
+  const demand::Need& need = view.need;
+  pod.containers.push_back(
+      {.name = view.name,
+       .limit = view.limit,
+       .declared = view.declared,
+       .request = view.request,
+       .desired = decision.desired,
+       .usage = view.usage,
+       .blocked = view.blocked,
+       .periods = static_cast<std::int64_t>(need.last.periods),
+       .throttled_periods = static_cast<std::int64_t>(need.last.throttled_periods),
+       .use = need.use,
+       .use_peak = need.use_peak,
+       .used_peak = need.used_peak,
+       .burst = need.burst,
+       .burst_state = std::string(demand::name(need.burst_state)),
+       .binding = need.binding,
+       .samples = need.samples});
+  return pod;
+}
+
+}  // namespace
+
+NodeRecord recordOf(const host::View& view, const std::string& machine, WallTime now) {
+  NodeRecord node{.node = machine, .time = now, .capacity = view.capacity};
+  node.market = {.capacity = view.node.capacity,
+                 .demand = view.node.demand,
+                 .scarce = view.node.scarce,
+                 .mode = view.node.mode ? std::string(market::name(*view.node.mode)) : "",
+                 .price = view.node.price,
+                 .welfare = view.node.welfare,
+                 .unmanaged_use = view.unmanaged_use};
+  for (const host::PodView& pod : view.pods) node.pods.push_back(recordOf(pod));
+  node.notes = view.notes;
+  return node;
+}
+
+}  // namespace mbcas::cli

@@ -1,0 +1,126 @@
+// What an agent, or `mbcas run`, saw and decided at one tick, read back from the JSON that it
+// serves and logs (mbcas/agent/view.h writes it, docs/agent.md lists the fields).
+//
+//   Result<NodeRecord> node = parseState(text);       // the whole state
+//   Result<Decision> decision = parseDecision(line);  // a line of the decision log
+//
+// Fields that are absent or null are empty here, and those that nobody here knows are passed over,
+// so that a command can talk to an agent of another version.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mbcas/base/clock.h"
+#include "mbcas/base/json_writer.h"
+#include "mbcas/base/result.h"
+#include "mbcas/base/units.h"
+
+namespace mbcas::cli {
+
+struct ContainerRecord {
+  std::string name;
+  std::optional<Millicores> limit;
+  std::optional<Millicores> declared;
+  std::optional<Millicores> request;
+  std::optional<Millicores> desired;
+  Millicores usage;
+  Millicores blocked;
+  std::int64_t periods = 0;
+  std::int64_t throttled_periods = 0;
+  Millicores use;
+  Millicores use_peak;
+  Millicores used_peak;
+  Millicores burst;
+  std::string burst_state;
+  bool binding = false;
+  std::int64_t samples = 0;
+
+  friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
+};
+
+struct BoundsRecord {
+  bool managed = false;
+  std::optional<Millicores> floor;
+  std::optional<Millicores> ceiling;
+  std::optional<Millicores> start;
+  double weight = 1;
+  std::string reason;
+
+  friend bool operator==(const BoundsRecord&, const BoundsRecord&) = default;
+};
+
+struct PodRecord {
+  std::string name_space;
+  std::string pod;
+  std::string uid;
+  std::optional<Millicores> limit;  // in force
+  std::optional<Millicores> declared;
+  std::optional<Millicores> desired;
+  std::optional<Millicores> answer;
+  std::optional<Millicores> wanted;
+  std::optional<Millicores> applied;
+  bool urgent = false;
+  bool constrained = false;
+  bool throttled = false;
+  std::string basis;  // a control::Basis by name
+  std::string reason;
+  std::string left_alone;  // empty: it is managed
+  Millicores usage;
+  Millicores blocked;
+  std::optional<double> pressure;
+  std::optional<double> contention;
+  double weight = 1;
+  std::int64_t priority = 0;
+  bool ready = true;
+  std::optional<BoundsRecord> bounds;
+  std::vector<ContainerRecord> containers;
+
+  friend bool operator==(const PodRecord&, const PodRecord&) = default;
+};
+
+struct MarketRecord {
+  Millicores capacity;
+  Millicores demand;
+  bool scarce = false;
+  std::string mode;
+  std::optional<double> price;  // nothing: overloaded
+  double welfare = 1;
+  Millicores unmanaged_use;
+
+  friend bool operator==(const MarketRecord&, const MarketRecord&) = default;
+};
+
+struct NodeRecord {
+  std::string node;
+  WallTime time{};
+  Millicores capacity;
+  MarketRecord market;
+  std::vector<PodRecord> pods;
+  std::vector<std::string> notes;
+
+  // By "NAMESPACE/POD", or by the name alone where pods have no namespace; null: not there.
+  const PodRecord* find(std::string_view name_space, std::string_view pod) const;
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
+};
+
+struct Decision {
+  std::string node;
+  WallTime time{};
+  MarketRecord market;
+  PodRecord pod;
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+Result<NodeRecord> parseState(std::string text);
+Result<Decision> parseDecision(std::string line);
+
+// The same back as JSON.
+void writeRecord(JsonWriter& json, const PodRecord& pod);
+void writeRecord(JsonWriter& json, const MarketRecord& market);
+std::string stateJson(const NodeRecord& node);
+
+}  // namespace mbcas::cli

@@ -1,0 +1,132 @@
+#include "mbcas/cli/record.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "mbcas/base/time.h"
+#include "mbcas/cli/agents.h"
+#include "mbcas/cli/host_record.h"
+#include "test/support/golden.h"
+
+namespace mbcas::cli {
+namespace {
+
+using namespace literals;
+
+NodeRecord example() {
+  const Result<NodeRecord> node = parseState(test::fileText("test/golden/cli/state.json"));
+  EXPECT_TRUE(node) << node.error().message();
+  return node.value_or(NodeRecord{});
+}
+
+TEST(Record, ReadsTheWholeState) {
+  const NodeRecord node = example();
+  EXPECT_EQ(node.node, "node-1");
+  EXPECT_EQ(formatRfc3339(node.time), "2026-02-01T10:05:00Z");
+  EXPECT_EQ(node.capacity, 4000_m);
+  EXPECT_EQ(node.market.price, 0.25);
+  EXPECT_TRUE(node.market.scarce);
+  ASSERT_EQ(node.pods.size(), 4u);
+  const PodRecord* const web = node.find("shop", "web-1");
+  ASSERT_NE(web, nullptr);
+  EXPECT_EQ(web->desired, 900_m);
+  EXPECT_EQ(web->pressure, 0.35);
+  EXPECT_TRUE(web->urgent);
+  ASSERT_TRUE(web->bounds);
+  EXPECT_EQ(web->bounds->start, 800_m);
+  EXPECT_EQ(web->bounds->weight, 1.25);
+  ASSERT_EQ(web->containers.size(), 2u);
+  EXPECT_EQ(web->containers[0].throttled_periods, 7);
+  EXPECT_EQ(web->containers[1].burst_state, "trying");
+  EXPECT_FALSE(node.find("shop", "cache-1")->pressure);
+  EXPECT_FALSE(node.find("kube-system", "proxy-1")->bounds);
+  EXPECT_EQ(node.find("shop", "proxy-1"), nullptr);
+}
+
+TEST(Record, WhatIsWrittenReadsBackTheSame) {
+  const NodeRecord node = example();
+  const Result<NodeRecord> again = parseState(stateJson(node));
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*again, node);
+}
+
+TEST(Record, ADecisionIsAPodWithItsNodeAndMarket) {
+  const NodeRecord node = example();
+  std::string line = R"({"node":"n","time":"2026-02-01T10:05:00Z","market":)";
+  {
+    JsonWriter json(line);
+    writeRecord(json, node.market);
+  }
+  std::string pod;
+  {
+    JsonWriter json(pod);
+    writeRecord(json, node.pods[3]);
+  }
+  const Result<Decision> decision = parseDecision(line + "," + pod.substr(1));
+  ASSERT_TRUE(decision) << decision.error().message();
+  EXPECT_EQ(decision->pod, node.pods[3]);
+  EXPECT_EQ(decision->market, node.market);
+  EXPECT_EQ(decision->node, "n");
+}
+
+TEST(Record, OfAMachine) {
+  host::View view{.capacity = 2000_m, .unmanaged_use = 100_m};
+  view.node.capacity = 1700_m;
+  host::PodView& web = view.pods.emplace_back(host::PodView{
+      .name = "web", .path = "/web", .usage = 300_m, .blocked = 50_m, .limit = 400_m});
+  web.declared = 200_m;
+  web.weight = 100;
+  web.request = 100_m;
+  web.decision.desired = web.decision.answer = web.decision.wanted = 450_m;
+  web.decision.reason.floor = 100_m;
+  web.decision.reason.ceiling = 1800_m;
+  web.decision.reason.basis = control::Basis::kBurst;
+  web.need.burst = 450_m;
+  view.pods.push_back({.name = "idle", .path = "/idle", .left_alone = "it has no limit"});
+  const NodeRecord node = recordOf(view, "this-machine", *parseRfc3339("2026-02-01T10:05:00Z"));
+  EXPECT_EQ(node.node, "this-machine");
+  ASSERT_EQ(node.pods.size(), 2u);
+  EXPECT_EQ(node.find("", "web")->basis, "burst");
+  EXPECT_EQ(node.find("", "web")->containers.at(0).burst, 450_m);
+  EXPECT_EQ(node.find("", "idle")->left_alone, "it has no limit");
+  EXPECT_EQ(parseState(stateJson(node)), node);
+}
+
+TEST(Record, AnOverloadedNodeHasNoPrice) {
+  const Result<NodeRecord> node = parseState(R"({"market":{"price":null},"unknown":{"a":[1]}})");
+  ASSERT_TRUE(node);
+  EXPECT_FALSE(node->market.price);
+}
+
+TEST(Record, RefusesWhatIsNotOne) {
+  for (const char* text : {"", "[]", "{", R"({"pods":[{"usage":"much"}]})",
+                           R"({"market":{"price":"high"}})", R"({"time":"yesterday"})"}) {
+    const Result<NodeRecord> node = parseState(text);
+    ASSERT_FALSE(node) << text;
+    EXPECT_TRUE(node.error().message().starts_with("state of an agent: "));
+  }
+}
+
+TEST(DecisionLog, FindsThePodAmongOtherLines) {
+  const auto line = [](const char* name_space, const char* pod, int desired) {
+    return fmt::format(
+        R"({{"node":"n","time":"2026-02-01T10:00:00Z","namespace":"{}","pod":"{}","desired":{}}})",
+        name_space, pod, desired);
+  };
+  const std::string text = "not json\n" + line("shop", "web-1", 100) + "\n{\"broken web-1\n" +
+                           line("other", "web-1", 200) + "\n" + line("shop", "web-10", 300) + "\n" +
+                           line("shop", "web-1", 400) + "\n" + line("shop", "web-1", 500);
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, text.size()}) {
+    DecisionLog log("shop", "web-1", 2);
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      log.feed(std::string_view(text).substr(at, piece));
+    }
+    const std::vector<Decision> found = log.take();
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[0].pod.desired, 400_m);
+    EXPECT_EQ(found[1].pod.desired, 500_m);
+  }
+}
+
+}  // namespace
+}  // namespace mbcas::cli

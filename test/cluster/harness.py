@@ -1,0 +1,218 @@
+"""What the tests on a real node share: the cluster, its pods and their cgroups, the daemons."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TOOL = ROOT / "tools" / "cluster" / "cluster"
+sys.path.insert(0, str(TOOL.parent))
+
+from mbcas_cluster import build, cgroups, node
+from mbcas_cluster.run import Run
+
+SYSTEM = "mbcas-system"
+WAIT_S = 150
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def eventually(what, condition, patience=WAIT_S):
+    """Waits for a condition, and returns what it said."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        check(time.monotonic() < deadline, f"not within {patience} s: {what}")
+        time.sleep(0.2)
+    return value
+
+
+class Cluster:
+    """A node of the test's own, and kubectl for it."""
+
+    def __init__(self, test, kubectl):
+        self.test = test
+        self.name = f"{test[:3]}-{os.getpid()}"
+        self.program = kubectl
+        self.started = time.monotonic()
+
+    def step(self, text):
+        print(f"{self.test}: {time.monotonic() - self.started:5.1f} s  {text}", flush=True)
+
+    def tool(self, *arguments):
+        result = subprocess.run([TOOL, *arguments], stdout=subprocess.PIPE, text=True)
+        check(result.returncode == 0, f"`cluster {' '.join(arguments)}` failed")
+        return result.stdout
+
+    def up(self, *options):
+        self.tool("up", "--name", self.name, "--owner", str(os.getpid()), *options)
+
+    def down(self):
+        subprocess.run([TOOL, "down", "--name", self.name], stderr=subprocess.DEVNULL)
+
+    def do(self, *command):
+        self.tool("do", "--name", self.name, *command)
+
+    @property
+    def run(self):
+        return Run.load(self.name)
+
+    def kubeconfig(self):
+        return self.run.state["kubeconfig"]
+
+    def kubectl(self, *arguments, stdin=None, may_fail=False):
+        words = [str(word) for word in arguments]
+        result = subprocess.run([self.program, "--kubeconfig", self.kubeconfig(), *words],
+                                input=stdin, capture_output=True, text=True)
+        check(may_fail or result.returncode == 0, f"kubectl {' '.join(words)}: {result.stderr}")
+        return result.stdout
+
+    def get(self, kind, name, *more):
+        return json.loads(self.kubectl("get", kind, name, *more, "-o", "json"))
+
+    def node_name(self):
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))
+        return nodes["items"][0]["metadata"]["name"]
+
+    def account_kubeconfig(self, account, path, *bound):
+        """The service account's own: what it may do is what its role says."""
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+        token = self.kubectl("create", "token", account, "-n", SYSTEM, "--duration=2h", *bound)
+        config["users"][0]["user"] = {"token": token.strip()}
+        path.write_text(json.dumps(config))
+        return str(path)
+
+    def install(self):
+        self.kubectl("create", "namespace", SYSTEM)
+        self.kubectl("apply", "-k", str(ROOT / "config" / "crd"))
+        # `kubectl wait` fails on a definition that has no conditions yet.
+        eventually("PodAllocation is established", lambda: "True" in self.kubectl(
+            "get", "crd/podallocations.allocation.mbcas.io", "-o",
+            "jsonpath={.status.conditions[?(@.type=='Established')].status}"))
+        self.kubectl("apply", "-k", str(ROOT / "config" / "policy"))
+        self.kubectl("apply", "-k", str(ROOT / "config" / "rbac"))
+
+    def make_pod(self, name, containers, init=(), **spec):
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                "spec": {"terminationGracePeriodSeconds": 1, "dnsPolicy": "Default",
+                         "containers": list(containers), "initContainers": list(init), **spec}}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+
+    def wait_ready(self, *names):
+        for name in names:
+            self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", f"--timeout={WAIT_S}s")
+
+    def cgroup_of(self, pod, container_name=None):
+        """The directories of a container's cgroup, or of its pod's, one in each hierarchy. The pod
+        may be the object itself, or the name of one in the namespace default."""
+        if isinstance(pod, str):
+            pod = self.get("pod", pod)
+        qos = pod["status"]["qosClass"].lower()
+        path = pathlib.Path("kubepods") / ("" if qos == "guaranteed" else qos) / (
+            "pod" + pod["metadata"]["uid"])
+        if container_name:
+            statuses = pod["status"].get("containerStatuses", []) + pod["status"].get(
+                "initContainerStatuses", [])
+            status = next(s for s in statuses if s["name"] == container_name)
+            path /= status["containerID"].split("//")[1]
+        return [top / path for top in cgroups.existing(self.run.state["cgroup"])
+                if (top / path).is_dir()]
+
+    def quota(self, pod, container_name=None):
+        """The CPU limit of a container, or of the whole pod, in millicores, by the kernel."""
+        for directory in self.cgroup_of(pod, container_name):
+            quota = read_quota(directory)
+            if quota is not None:
+                return quota
+        raise Failure(f"no cgroup of {pod}/{container_name}")
+
+    def wait_for(self, name, cpu, container_name="main"):
+        eventually(f"{name} has {cpu}m in its cgroup",
+                   lambda: self.quota(name, container_name) == cpu)
+
+
+def read_quota(directory):
+    """In millicores, or None where this hierarchy has none."""
+    for file in ("cpu.cfs_quota_us", "cpu.max"):
+        try:
+            return int((directory / file).read_text().split()[0]) // 100
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def container(name, cpu_request, cpu_limit, args=("burn", "--on-ms", "5", "--period-ms", "100"),
+              **more):
+    return {"name": name, "image": "mbcas.local/workload:1", "imagePullPolicy": "Never",
+            "args": list(args),
+            "resources": {"requests": {"cpu": cpu_request, "memory": "16Mi"},
+                          "limits": {"cpu": cpu_limit, "memory": "32Mi"}}, **more}
+
+
+class Daemon:
+    """A process that is started again when it ends by itself, as Kubernetes would."""
+
+    def __init__(self, command, directory, name):
+        self.command = command
+        self.log = open(directory / f"{name}.log", "a")
+        self.out = open(directory / f"{name}.jsonl", "a")
+        self.stopping = threading.Event()
+        self._start()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.out, stderr=self.log)
+
+    def _watch(self):
+        while not self.stopping.is_set():
+            self.process.wait()
+            if not self.stopping.wait(2):
+                self._start()
+
+    def kill(self):
+        """SIGKILL; it is started again."""
+        self.process.send_signal(signal.SIGKILL)
+
+    def stop(self, number=signal.SIGTERM):
+        self.stopping.set()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(timeout=60)
+        self.thread.join()
+        self.log.close()
+        self.out.close()
+        return self.process.returncode
+
+
+def controller(binary, config, directory, *flags):
+    return Daemon([binary, "--kubeconfig", config, "--audit-log", str(directory / "audit.jsonl"),
+                   "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0",
+                   "--leader-elect-lease", "5", *flags], directory, "controller")
+
+
+def run_test(test, main):
+    """Skips where no node can run; else calls main(cluster, directory) with one that is not up."""
+    reason = node.why_impossible()
+    if reason:
+        print(f"SKIP: {reason}")
+        sys.exit(77)
+    binaries = build.ensure(with_node=True)
+    with tempfile.TemporaryDirectory(prefix=f"mbcas-{test[:3]}-") as cache:
+        # Logs and state of the node go there too, and with it.
+        os.symlink(binaries.parent, f"{cache}/kubernetes")
+        os.environ["MBCAS_CACHE"] = cache
+        sys.exit(main(Cluster(test, str(binaries / "kubectl")), pathlib.Path(cache)))

@@ -1,0 +1,124 @@
+// The commands that look at a cluster, as their users run them, on a real kube-apiserver with the
+// controller at work and a fake kubelet.
+#include "mbcas/base/time.h"
+#include "test/integration/controller_fixture.h"
+#include "test/support/command.h"
+
+namespace mbcas::test {
+namespace {
+
+using namespace literals;
+using nlohmann::json;
+
+class CliTest : public ControllerTest {
+ protected:
+  Outcome run(std::vector<std::string> words) const {
+    words.insert(words.begin(), MBCAS_BINARY);
+    words.insert(words.end(), {"--kubeconfig", plane->kubeconfig(), "--request-timeout", "60s"});
+    return runCommand(std::move(words));
+  }
+  json runJson(std::vector<std::string> words, int exit_code = 0) const {
+    words.insert(words.end(), {"-o", "json"});
+    const Outcome outcome = run(std::move(words));
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err << outcome.out;
+    json parsed = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << outcome.out << outcome.err;
+    return parsed;
+  }
+  // As an agent or the controller renews it.
+  void renew(const std::string& lease) {
+    const std::string body = fmt::format(
+        R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{}"}},
+            "spec":{{"holderIdentity":"a test","leaseDurationSeconds":600,"renewTime":"{}"}}}})",
+        lease, formatRfc3339(clock.wall(), TimePrecision::kMicros));
+    const auto done = admin->apply<kube::Lease>(kSystem, lease, body, {.field_manager = "test"});
+    ASSERT_TRUE(done) << done.error().describe();
+  }
+  static std::string findings(const json& report, const std::string& area) {
+    std::string text;
+    for (const json& finding : report.at("findings")) {
+      if (finding.at("area") != area) continue;
+      text += fmt::format("{}: {}\n", finding.at("level").get<std::string>(),
+                          finding.at("what").get<std::string>());
+    }
+    return text;
+  }
+};
+
+TEST_F(CliTest, DoctorFindsWhatIsMissingAndThenNothing) {
+  makePod("web");
+  json report = runJson({"doctor", "-n", ns}, 1);
+  EXPECT_FALSE(report.at("healthy").get<bool>());
+  EXPECT_EQ(findings(report, "definition"), "ok: PodAllocation v1alpha1\n");
+  EXPECT_NE(findings(report, "server").find("ok: " + plane->server()), std::string::npos);
+  EXPECT_EQ(findings(report, "controller"), "problem: no controller leads\n");
+  EXPECT_EQ(findings(report, "agents"),
+            fmt::format("problem: no agent has been heard of on {}\n", kNode));
+
+  renew("mbcas-controller");
+  renew(fmt::format("mbcas-agent-{}", kNode));
+  kubectl("apply -f config/agent/rbac.yaml");
+  report = runJson({"doctor", "-n", ns});
+  EXPECT_TRUE(report.at("healthy").get<bool>()) << report.dump(1);
+  EXPECT_EQ(findings(report, "agents"), "ok: alive on 1 node\n");
+  EXPECT_EQ(findings(report, "controller"), "ok: a test leads\n");
+  EXPECT_EQ(findings(report, "permissions"),
+            "ok: you may do what the commands need\n"
+            "ok: the controller's account may do what is needed\n"
+            "ok: the agents' account may do what is needed\n");
+  EXPECT_NE(findings(report, "pods").find(ns + "/web"), std::string::npos) << "not yet managed";
+}
+
+TEST_F(CliTest, PodsExplainAndTopTellTheSame) {
+  startEngine();
+  const auto web = makePod("web");
+  const auto alone =
+      makePod("alone", "100m", "200m", R"(,"annotations":{"mbcas.io/managed":"false"})");
+  desire(*web, 500_m, 600_m);
+  desire(*alone, 500_m);
+  expectApplied(*web, 500_m);
+  ASSERT_TRUE(eventually([&] {
+    const auto now = allocation(*alone);
+    return now && now->bounds() != nullptr;
+  }));
+
+  const json pods = runJson({"pods", "list", "-n", ns}).at("pods");
+  ASSERT_EQ(pods.size(), 2u);
+  EXPECT_EQ(pods[0].at("managed"), "no");
+  EXPECT_EQ(pods[0].at("why"), "opted out: mbcas.io/managed=false on the pod");
+  EXPECT_EQ(pods[1].at("managed"), "yes");
+  EXPECT_EQ(pods[1].at("limit"), 500);
+  EXPECT_EQ(pods[1].at("declared"), 200);
+
+  const json top = runJson({"top", "-n", ns, "--sort", "pod"});
+  ASSERT_EQ(top.at("pods").size(), 2u);
+  const json& row = top.at("pods")[1];
+  EXPECT_EQ(row.at("pod"), "web");
+  EXPECT_EQ(row.at("phase"), "Applied");
+  EXPECT_EQ(row.at("applied"), 500);
+  EXPECT_EQ(row.at("need"), 600);
+  EXPECT_TRUE(row.at("throttledMillisecondsPerSecond").is_null());
+  EXPECT_EQ(top.at("notes")[0], "no agent runs: mbcas doctor tells more");
+
+  const Outcome explained = run({"explain", ns + "/web"});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  for (const char* part : {": limit 500m, declared 200m", "What is allowed (by the controller)",
+                           "the pod would become Guaranteed", "500m  a test wants it", "Applied",
+                           "No agent runs on node-1"}) {
+    EXPECT_NE(explained.out.find(part), std::string::npos) << part << "\n" << explained.out;
+  }
+  const Outcome left = run({"explain", "-n", ns, "alone"});
+  EXPECT_NE(left.out.find("is left alone: opted out"), std::string::npos) << left.out;
+  EXPECT_NE(left.out.find("to have it managed: remove mbcas.io/managed from the pod"),
+            std::string::npos);
+  EXPECT_EQ(run({"explain", ns + "/nobody"}).err,
+            fmt::format("mbcas explain: no pod nobody in namespace {}\n", ns));
+
+  // The node is only on paper: nobody answers for its kubelet.
+  const Outcome usage = run({"pods", "usage", "-n", ns});
+  EXPECT_EQ(usage.exit_code, 1);
+  EXPECT_TRUE(usage.err.starts_with(fmt::format("mbcas pods: node {}: ", kNode))) << usage.err;
+}
+
+}  // namespace
+}  // namespace mbcas::test
