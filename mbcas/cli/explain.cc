@@ -289,6 +289,9 @@ class Story {
     if (record_ != nullptr && record_->urgent) {
       step("urgent", "yes", "throttled, and more than 10% below the answer: written at once");
     }
+    if (record_ != nullptr && !record_->held_by.empty()) {
+      step("held by", record_->held_by, "a guard: the limit moves later, or not all the way yet");
+    }
     const std::optional<Millicores> wanted = evidence_.allocation ? evidence_.allocation->wanted
                                              : record_ != nullptr ? record_->wanted
                                                                   : std::nullopt;
@@ -365,6 +368,8 @@ class Story {
       byBasis();
     } else if (bounds_ && bounds_->ceiling && desired() && *desired() >= *bounds_->ceiling) {
       ceiling();
+    } else if (evidence_.allocation) {
+      say("its bounds leave it room: it gets more when its agent sees that it needs more");
     }
     if (evidence_.allocation && evidence_.allocation->phase == podallocation::Phase::kFailed) {
       say(fmt::format("the last change failed and is tried again: {}",

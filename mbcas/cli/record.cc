@@ -113,6 +113,7 @@ constexpr Field<PodRecord> kPod[] = {
     field<&PodRecord::throttled>("throttled"),
     field<&PodRecord::basis>("basis"),
     field<&PodRecord::reason>("reason"),
+    field<&PodRecord::held_by>("heldBy"),
     field<&PodRecord::left_alone>("leftAlone"),
     field<&PodRecord::usage>("usage"),
     field<&PodRecord::blocked>("blocked"),
@@ -231,6 +232,7 @@ void writeRecord(JsonWriter& json, const PodRecord& pod) {
   json.key("throttled").value(pod.throttled);
   json.key("basis").value(pod.basis);
   json.key("reason").value(pod.reason);
+  if (!pod.held_by.empty()) json.key("heldBy").value(pod.held_by);
   json.key("leftAlone").value(pod.left_alone);
   writeCpu(json, "usage", pod.usage);
   writeCpu(json, "blocked", pod.blocked);

@@ -67,6 +67,7 @@ struct PodRecord {
   bool throttled = false;
   std::string basis;  // a control::Basis by name
   std::string reason;
+  std::string held_by;     // a control::Hold by name; empty: the limit may go where it should
   std::string left_alone;  // empty: it is managed
   Millicores usage;
   Millicores blocked;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "mbcas/agent/view.h"
 #include "mbcas/base/time.h"
 #include "mbcas/cli/agents.h"
 #include "mbcas/cli/host_record.h"
@@ -90,6 +91,60 @@ TEST(Record, OfAMachine) {
   EXPECT_EQ(node.find("", "web")->containers.at(0).burst, 450_m);
   EXPECT_EQ(node.find("", "idle")->left_alone, "it has no limit");
   EXPECT_EQ(parseState(stateJson(node)), node);
+}
+
+// What the agent writes is what is read here.
+TEST(Record, OfAnAgent) {
+  agent::View view{.wall = *parseRfc3339("2026-02-01T10:05:00Z"), .node_name = "n1"};
+  view.capacity = 4000_m;
+  view.node.capacity = 3400_m;
+  view.node.price = std::nullopt;
+  view.node.mode = market::Mode::kOverloaded;
+  agent::PodView& web = view.pods.emplace_back();
+  web.name_space = "shop";
+  web.name = "web-1";
+  web.uid = "u1";
+  web.limit = 500_m;
+  web.blocked = 210_m;
+  web.cpu_pressure = 0.35;
+  web.bounds = podallocation::Bounds{.managed = true, .ceiling = 1500_m, .reason = "a reason"};
+  web.decision.desired = 900_m;
+  web.decision.reason.basis = control::Basis::kBurst;
+  web.decision.move.held_by = control::Hold::kCooldown;
+  web.containers.push_back({.name = "main", .limit = 500_m});
+  web.containers[0].need.burst = 880_m;
+  web.containers[0].need.burst_state = demand::BurstState::kLearned;
+  web.containers[0].need.last.throttled_periods = 7;
+  agent::PodView& other = view.pods.emplace_back();
+  other.name = "other";
+  other.left_alone = "opted out";
+
+  const Result<NodeRecord> node = parseState(agent::stateJson(view));
+  ASSERT_TRUE(node) << node.error().message();
+  EXPECT_EQ(node->node, "n1");
+  EXPECT_EQ(node->time, view.wall);
+  EXPECT_EQ(node->market.capacity, 3400_m);
+  EXPECT_EQ(node->market.mode, "overloaded");
+  EXPECT_FALSE(node->market.price);
+  ASSERT_EQ(node->pods.size(), 2u);
+  const PodRecord& pod = node->pods[0];
+  EXPECT_EQ(pod.desired, 900_m);
+  EXPECT_EQ(pod.basis, "burst");
+  EXPECT_EQ(pod.held_by, "cooldown");
+  EXPECT_EQ(pod.pressure, 0.35);
+  EXPECT_EQ(pod.bounds->ceiling, 1500_m);
+  EXPECT_FALSE(pod.bounds->floor);
+  EXPECT_EQ(pod.containers.at(0).burst_state, "learned");
+  EXPECT_EQ(pod.containers.at(0).throttled_periods, 7);
+  EXPECT_EQ(node->pods[1].left_alone, "opted out");
+  EXPECT_FALSE(node->pods[1].limit);
+
+  const Result<Decision> decision = parseDecision(agent::decisionJson(view, web));
+  ASSERT_TRUE(decision) << decision.error().message();
+  EXPECT_EQ(decision->node, "n1");
+  EXPECT_EQ(decision->time, view.wall);
+  EXPECT_EQ(decision->market, node->market);
+  EXPECT_EQ(decision->pod, pod);
 }
 
 TEST(Record, AnOverloadedNodeHasNoPrice) {
