@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "mbcas/agent/requests.h"
 #include "mbcas/cli/words.h"
 #include "mbcas/controller/agents.h"
 #include "mbcas/controller/cluster.h"
@@ -120,23 +121,6 @@ std::vector<Need> neededByCommands(const std::string& name_space, const std::str
           {{"patch", "", "configmaps", "", system}, "mbcas pause, resume"}};
 }
 
-// What config/agent/rbac.yaml grants.
-std::vector<kube::AccessQuestion> neededByAgents(const std::string& system) {
-  const std::string allocations = "allocation.mbcas.io";
-  std::vector<kube::AccessQuestion> questions;
-  for (const char* verb : {"list", "watch"}) {
-    questions.push_back({verb, "", "pods", "", ""});
-    questions.push_back({verb, "", "nodes", "", ""});
-    questions.push_back({verb, allocations, "podallocations", "", ""});
-    questions.push_back({verb, "", "configmaps", "", system, controller::kSettingsName});
-  }
-  for (const char* verb : {"create", "patch"}) {
-    questions.push_back({verb, allocations, "podallocations", "", ""});
-    questions.push_back({verb, "coordination.k8s.io", "leases", "", system});
-  }
-  return questions;
-}
-
 class Examiner {
  public:
   Examiner(kube::Client& client, const std::string& system) : client_(client) {
@@ -241,7 +225,7 @@ class Examiner {
     }
     facts_.controllers =
         askAs("mbcas-controller", controller::neededAccess(facts_.system_namespace, false));
-    facts_.agents = askAs("mbcas-agent", neededByAgents(facts_.system_namespace));
+    facts_.agents = askAs("mbcas-agent", agent::neededPermissions(facts_.system_namespace, false));
   }
 
   // What that service account may do, by speaking for it.
