@@ -68,7 +68,7 @@ struct Flags {
 
 // Small, and staying small: one arena for the few threads, and what is freed goes back.
 void tuneMemory() {
-  for (const auto [parameter, value] :
+  for (const auto& [parameter, value] :
        {std::pair(M_ARENA_MAX, 1), {M_MMAP_THRESHOLD, 128 << 10}, {M_TRIM_THRESHOLD, 128 << 10}}) {
     ::mallopt(parameter, value);  // NOLINT(concurrency-mt-unsafe): before any thread starts
   }

@@ -139,7 +139,7 @@ TEST(Record, OfAnAgent) {
   EXPECT_EQ(node->pods[1].left_alone, "opted out");
   EXPECT_FALSE(node->pods[1].limit);
 
-  const Result<Decision> decision = parseDecision(agent::decisionJson(view, web));
+  const Result<Decision> decision = parseDecision(agent::decisionJson(view, view.pods[0]));
   ASSERT_TRUE(decision) << decision.error().message();
   EXPECT_EQ(decision->node, "n1");
   EXPECT_EQ(decision->time, view.wall);
