@@ -14,6 +14,8 @@ namespace {
 
 constexpr Nanos kFirstInterval = std::chrono::seconds(1);
 constexpr std::size_t kEnoughSamples = 5;  // of the node, before it can be called scarce
+// So long a constrained pod may be off by more than half the hysteresis.
+constexpr Nanos kOffsetLasts = std::chrono::minutes(1);
 // An award this close to the use constrains nobody: it is the noise of a median.
 constexpr double kAsGoodAsAll = 0.98;
 
@@ -101,6 +103,7 @@ class Publishing {
     if (pod.memory_or_io_pressure) state.low_since.reset();
     const std::optional<Millicores> lower =
         pod.memory_or_io_pressure ? std::nullopt : lastingLower(answer, state);
+    const bool off = lastingOffset(answer, state);
     if (urgent && answer.limit > scaled(desired, 1 + settings_.hysteresis) &&
         passed(state.published, settings_.guards.raise_cooldown, now_)) {
       return answer.limit;
@@ -118,7 +121,7 @@ class Publishing {
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
-    if (answer.constrained && isLower(answer.limit, desired)) return answer.limit;
+    if (off || (answer.constrained && isLower(answer.limit, desired))) return answer.limit;
     return lower;
   }
 
@@ -138,6 +141,7 @@ class Publishing {
     state.containers = std::move(containers);
     state.published = now_;
     state.low_since.reset();
+    state.off_since.reset();
     return true;
   }
 
@@ -154,6 +158,19 @@ class Publishing {
  private:
   bool isLower(Millicores limit, Millicores desired) const {
     return limit < scaled(desired, 1 - settings_.hysteresis);
+  }
+
+  // Pods that share what is scarce have what the market says, and not what it said on the way: half
+  // the hysteresis is enough once it has lasted.
+  bool lastingOffset(const Answer& answer, PodState& state) const {
+    const double most = settings_.hysteresis / 2;
+    if (!answer.constrained || (answer.limit >= scaled(state.desired, 1 - most) &&
+                                answer.limit <= scaled(state.desired, 1 + most))) {
+      state.off_since.reset();
+      return false;
+    }
+    if (!state.off_since) state.off_since = now_;
+    return now_ - *state.off_since >= kOffsetLasts;
   }
 
   // The most that was needed since less than desired has been needed, once that has lasted.

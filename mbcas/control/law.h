@@ -78,6 +78,7 @@ struct PodState {
   std::optional<MonotonicTime> ready_since{};
   std::optional<MonotonicTime> low_since{};  // the answer has been below desired since
   Millicores low_most;                       // the highest it was since
+  std::optional<MonotonicTime> off_since{};  // constrained, and not quite what the market says
   std::optional<MonotonicTime> lowered{};    // since when the need was low that it was lowered for
   Nanos patience{0};                         // so long a lower need has to last; 0: the default
   bool constrained = false;

@@ -280,10 +280,15 @@ TEST(FixedPoint, UseStaysWithinCapacityAndNothingIsWasted) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // Floors are kept even where they do not fit; limits are in steps of 10m.
     const Millicores slack = Millicores(10 * static_cast<std::int64_t>(node.size()));
-    // Each limit may be off by the hysteresis.
-    const Millicores most = std::max(Millicores(rest.last.capacity.count() * 110 / 100), floors);
+    // Each limit may be off by half the hysteresis.
+    const Millicores most = std::max(Millicores(rest.last.capacity.count() * 106 / 100), floors);
     if (rest.last.scarce) {
       EXPECT_LE(rest.use_of_all, most + slack);
+    }
+    for (const PodDecision& pod : rest.last.pods) {
+      if (!pod.constrained) continue;
+      EXPECT_GE(pod.desired * 100, pod.answer * 95) << "at most 5 % below the market's answer";
+      EXPECT_LE(pod.desired * 100, pod.answer * 106 + 1000_m) << "nor above";
     }
     EXPECT_GE(rest.use_of_all * 100,
               std::min({wanted, rest.last.capacity, node.input().capacity}) * 90);
