@@ -222,6 +222,11 @@ TEST(Constrained, KeepsTheShapeOfItsBursts) {
   need.burst_state = demand::BurstState::kLearned;
   EXPECT_EQ(shapedLimits(pod, 396_m), (std::vector{990_m})) << "1 % short: nothing jumps";
   EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{500_m}));
+  need.used_peak = 280_m;  // of 300m
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{500_m}));
+  need.used_peak = 290_m;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "it uses the whole of its limit";
+  need.used_peak = 280_m;
   need.burst_state = demand::BurstState::kGuessed;
   EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "waiting threads are no burst";
 

@@ -70,13 +70,16 @@ std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
   std::vector<Millicores> limits(pod.containers.size());
   Millicores left = award;
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const demand::Need& need = pod.containers[order[k]].need;
+    const Container& container = pod.containers[order[k]];
+    const demand::Need& need = container.need;
     const Millicores use = marketUse(need);
     const Millicores share(left.count() / static_cast<std::int64_t>(order.size() - k));
     const Millicores part = std::min(use, share);
     left -= part;
-    // A level that was merely guessed from waiting threads says nothing about bursts.
-    const bool bursty = need.burst_state != demand::BurstState::kGuessed;
+    // A level that was merely guessed from waiting threads says nothing about bursts, and who uses
+    // the whole of its limit for seconds has none.
+    const bool bursty = need.burst_state != demand::BurstState::kGuessed &&
+                        need.used_peak * 100 < container.limit * 95;
     const Millicores top = std::max(need.use, bursty ? need.burst : Millicores(0));
     limits[order[k]] = use == Millicores(0)
                            ? top
