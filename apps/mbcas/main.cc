@@ -1,10 +1,11 @@
-// mbcas: the command line of MBCAS, also `kubectl mbcas`.
+// mbcas: the command line of MBCAS, also `kubectl mbcas`. Called mbcas-controller, it is that.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "apps/mbcas-controller/controller.h"
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/completion.h"
 
@@ -52,6 +53,7 @@ void showAsPlugin(CLI::App& app) {
 
 int run(int argc, char** argv) {
   const std::string self = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mbcas";
+  if (self == "mbcas-controller") return runController(argc, argv);
   int exit_code = kDone;
   CLI::App app("Market-based CPU allocation for Kubernetes and plain Linux hosts.",
                self == "kubectl-mbcas" ? "kubectl mbcas" : "mbcas");

@@ -37,7 +37,7 @@ def write(path, names, files, config):
     """An archive with an image of one layer: an OCI layout that is a docker-archive too, so that
     docker, podman, skopeo, kind and ctr all read it.
 
-    `files` has content and mode by name. The same content always makes the same archive, down to
+    `files` has content and mode by name, or where a link goes. The same content always makes the same archive, down to
     the bit: the layer is not compressed, and the only time in it is SOURCE_DATE_EPOCH, else 1970.
     """
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
@@ -99,6 +99,9 @@ def _tar(files, epoch):
             entry.mtime = epoch
             if file is None:
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(entry)
+            elif isinstance(file, str):
+                entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, file, 0o777
                 tar.addfile(entry)
             else:
                 entry.size, entry.mode = len(file[0]), file[1]

@@ -1,0 +1,247 @@
+// mbcas-controller: applies what the agents decide, within what the cluster allows.
+#include "apps/mbcas-controller/controller.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include "apps/common/address.h"
+#include "apps/common/log.h"
+#include "apps/mbcas/cluster_flags.h"
+#include "mbcas/controller/cluster.h"
+#include "mbcas/controller/engine.h"
+#include "mbcas/controller/startup.h"
+#include "mbcas/kube/client.h"
+#include "mbcas/kube/config.h"
+#include "mbcas/kube/health_server.h"
+#include "mbcas/kube/leader.h"
+#include "mbcas/kube/metrics.h"
+
+namespace mbcas {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+constexpr const char* kFooter = R"(Example:
+  mbcas-controller --kubeconfig ~/.kube/config --dry-run --leader-elect=false
+
+Settings given as flags are published in the ConfigMap mbcas, where agents read them too; what is
+changed there later counts at once.
+
+Exit code: 0 stopped by SIGTERM, 1 failed or lost its leadership, 2 used wrongly.)";
+
+struct Flags {
+  std::string kubeconfig;
+  std::string name_space = "mbcas-system";
+  std::string metrics_address = ":8080";
+  std::string health_address = ":8081";
+  std::string audit_log;
+  std::string log_level = "info";
+  policy::SettingsData settings;
+  int workers = 4;
+  bool dry_run = false;
+  bool leader_elect = true;
+  double lease_seconds = 15;
+};
+
+// The host's name and a random part: unique even where names are not.
+std::string identity() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
+}
+
+int run(const Flags& flags) {
+  // Blocked before any thread starts, and waited for below.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  Log log(flags.log_level == "error");
+  const auto failed = [&](const std::string& message) {
+    log.error(message);
+    return kFailed;
+  };
+  const Result<Address> metrics_address = parseAddress(flags.metrics_address);
+  const Result<Address> health_address = parseAddress(flags.health_address);
+  if (!metrics_address || !health_address) {
+    fmt::print(stderr, "mbcas-controller: {}\n",
+               (metrics_address ? health_address : metrics_address).error().message());
+    return kUsage;
+  }
+  if (const auto parsed = policy::parseSettings(flags.settings); !parsed) {
+    fmt::print(stderr, "mbcas-controller: {}\n", parsed.error().message());
+    return kUsage;
+  }
+  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
+  if (!config) return failed(config.error().message());
+
+  const SystemClock clock;
+  kube::Metrics metrics;
+  kube::HttpLoop loop;
+  kube::Client client(loop, *config, clock,
+                      {.user_agent = "mbcas-controller/" MBCAS_VERSION, .metrics = &metrics});
+  if (const Result<void> checked =
+          controller::checkCluster(client, flags.name_space, flags.dry_run);
+      !checked) {
+    return failed(checked.error().message());
+  }
+
+  std::unique_ptr<LineFile> audit;
+  if (!flags.audit_log.empty()) {
+    audit = std::make_unique<LineFile>(flags.audit_log);
+    if (!audit->open()) return failed("--audit-log: cannot open " + flags.audit_log);
+  }
+  controller::EngineOptions options{.name_space = flags.name_space,
+                                    .overrides = flags.settings,
+                                    .workers = flags.workers,
+                                    .dry_run = flags.dry_run,
+                                    .log = [&](const std::string& line) { log.info(line); }};
+  if (audit) options.audit = [&](const std::string& line) { audit->write(line); };
+  controller::Engine engine(client, options);
+  engine.start();
+
+  kube::HealthServer health(metrics);
+  health.addReadyCheck("watches", [&] { return engine.hasSynced(); });
+  kube::HealthServer exposition(metrics);
+  if (health_address->port >= 0) {
+    const Result<int> port = health.start(health_address->host, health_address->port);
+    if (!port) return failed(port.error().message());
+  }
+  if (metrics_address->port >= 0 && flags.metrics_address != flags.health_address) {
+    const Result<int> port = exposition.start(metrics_address->host, metrics_address->port);
+    if (!port) return failed(port.error().message());
+  }
+
+  const auto lead = [&] {
+    if (const Result<void> leads = engine.lead(std::chrono::minutes(5)); !leads) {
+      log.error(leads.error().message());
+      ::_exit(kFailed);
+    }
+    log.info(flags.dry_run ? "leads, and only recommends" : "leads");
+  };
+  const auto seconds = [](double count) {
+    return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(count));
+  };
+  const std::string self = identity();
+  kube::LeaderElector elector(client,
+                              {.name_space = flags.name_space,
+                               .name = controller::kLeaderLease,
+                               .identity = self,
+                               .lease = seconds(flags.lease_seconds),
+                               .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
+                               .retry = seconds(flags.lease_seconds * 2 / 15),
+                               .metrics = &metrics},
+                              {.on_started = lead,
+                               // Another may lead already: nothing more may be written.
+                               .on_lost =
+                                   [&] {
+                                     log.error("lost the lease; ends");
+                                     ::_exit(kFailed);
+                                   },
+                               .on_new_leader =
+                                   [&](const std::string& leader) {
+                                     if (leader != self) log.info("waits; the leader is " + leader);
+                                   }});
+  if (flags.leader_elect) {
+    if (const Result<void> started = elector.start(); !started) {
+      return failed(started.error().message());
+    }
+  } else {
+    lead();
+  }
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log.info("stops");
+  engine.stop();
+  elector.stop();
+  return kDone;
+}
+
+}  // namespace
+
+int runController(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Applies what the agents decide, within what the cluster allows.",
+               "mbcas-controller");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "mbcas-controller " MBCAS_VERSION);
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "Default: the service account, or kubectl's own");
+  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "Pods that are worked on at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_flag("--dry-run", flags.dry_run, "Only recommend: writes status, never resizes");
+  app.add_flag("--leader-elect,!--no-leader-elect", flags.leader_elect,
+               "Of several, only one works at a time (default true)");
+  app.add_option("--leader-elect-lease", flags.lease_seconds,
+                 "Seconds until another takes over from a leader that has died")
+      ->check(CLI::Range(2.0, 600.0))
+      ->capture_default_str();
+  app.add_option("--audit-log", flags.audit_log, "A JSON line for each decision: FILE, or -");
+  app.add_option("--metrics-bind-address", flags.metrics_address, "0: none")->capture_default_str();
+  app.add_option("--health-probe-bind-address", flags.health_address, "0: none")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level)
+      ->check(CLI::IsMember({"info", "error"}))
+      ->capture_default_str();
+  // Settings of the whole cluster. They are checked together, where they are parsed.
+  struct Setting {
+    const char* key;
+    const char* help;
+  };
+  const Setting settings[] = {
+      {"mode", "off, recommend, raise-only or full"},
+      {"profile", "responsive or classic"},
+      {"cooldown", "From the last change to a decrease"},
+      {"max-step", "A decrease divides by at most this"},
+      {"raise-max-step", "A raise multiplies by at most this"},
+      {"silence", "Of an agent, until its pods get their limits back"},
+      {"min-cpu", "Floor of every pod"},
+      {"reserve", "Share of a node that is never handed out"},
+      {"fairness", "Between nodes: off, namespace or workload"},
+      {"bid-rule", "entitlement or pressure"},
+      {"reclaim", "scarce, always or never"},
+      {"strict-capacity", "true: the sum of limits stays within capacity"},
+      {"exclude-namespaces", "Comma-separated"},
+      {"sample-interval", "Of agents: between two looks at the kernel's counters"},
+      {"write-interval", "Of agents: between two changes of a pod that are not urgent"},
+      {"hysteresis", "Of agents: smaller changes, as a share, are not made"},
+      {"warmup", "Of agents: samples before the first decision on a pod"},
+      {"burst-hold", "Of agents: without throttling, until a lower burst level is tried"},
+      {"estimator", "Of agents: responsive or classic"},
+      {"ema-up", "Of the classic estimator: how fast demand rises, 0 to 1"},
+      {"ema-down", "Of the classic estimator: how fast demand falls, 0 to 1"},
+      {"throttle-threshold", "Of the classic estimator: the throttling ratio of full demand"},
+  };
+  for (const Setting& setting : settings) {
+    app.add_option_function<std::string>(
+           std::string("--") + setting.key,
+           [&flags, key = setting.key](const std::string& value) { flags.settings[key] = value; },
+           setting.help)
+        ->group("Settings");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  return run(flags);
+}
+
+}  // namespace mbcas
