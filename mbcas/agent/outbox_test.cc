@@ -225,7 +225,8 @@ RC_GTEST_PROP(Outbox, NeverWritesWhatIsStale, ()) {
     takes.push_back(now);
     return true;
   };
-  const auto end = [&](const std::string& uid, WriteResult result) {
+  // A copy of the name: the caller's may be the very one that is erased.
+  const auto end = [&](std::string uid, WriteResult result) {
     const Wish sent = under_way.at(uid);
     under_way.erase(uid);
     not_before.erase(uid);
