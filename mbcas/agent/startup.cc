@@ -14,10 +14,13 @@ ClusterCheck wrong(std::string message) {
   return {ClusterCheck::Verdict::kWrong, std::move(message)};
 }
 
-// An answer that says nothing about what we asked for.
+// An answer that says nothing about what we asked for. A server that has just started forbids even
+// what everybody may ask, until it has read its roles.
 ClusterCheck failed(std::string_view doing, const kube::ApiError& error) {
   std::string message = fmt::format("{}: {}", doing, error.describe());
-  if (error.transient()) return {ClusterCheck::Verdict::kUnreachable, std::move(message)};
+  if (error.transient() || error.code == 403) {
+    return {ClusterCheck::Verdict::kUnreachable, std::move(message)};
+  }
   return wrong(std::move(message));
 }
 
