@@ -37,8 +37,9 @@ def write(path, names, files, config):
     """An archive with an image of one layer: an OCI layout that is a docker-archive too, so that
     docker, podman, skopeo, kind and ctr all read it.
 
-    `files` has content and mode by name, or where a link goes. The same content always makes the same archive, down to
-    the bit: the layer is not compressed, and the only time in it is SOURCE_DATE_EPOCH, else 1970.
+    `files` has content and mode by name, or where a link goes. The same content always makes the
+    same archive, down to the bit: the layer is not compressed, and the only time in it is
+    SOURCE_DATE_EPOCH, else 1970.
     """
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
