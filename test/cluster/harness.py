@@ -204,6 +204,38 @@ def controller(binary, config, directory, *flags):
                    "--leader-elect-lease", "5", *flags], directory, "controller")
 
 
+def agent(binary, cluster, directory, *flags):
+    """As the DaemonSet's pod runs it: with a token bound to a pod on the node."""
+    name = cluster.node_name()
+    cluster.kubectl("apply", "-f", str(ROOT / "config" / "agent" / "rbac.yaml"))
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": SYSTEM},
+            "spec": {"serviceAccountName": "mbcas-agent", "nodeName": name,
+                     "terminationGracePeriodSeconds": 1,
+                     "containers": [{"name": "main", "image": "mbcas.local/workload:1",
+                                     "imagePullPolicy": "Never"}]}}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    uid = cluster.get("pod", "agent", "-n", SYSTEM)["metadata"]["uid"]
+    config = cluster.account_kubeconfig(
+        "mbcas-agent", directory / "agent.kubeconfig", "--bound-object-kind", "Pod",
+        "--bound-object-name", "agent", "--bound-object-uid", uid)
+    return Daemon([binary, "--kubeconfig", config, "--node-name", name, "--cgroup-root",
+                   cgroup_root(cluster, directory), *flags], directory, "agent")
+
+
+def cgroup_root(cluster, directory):
+    """The node's own part of the cgroup tree, as a container on it would have it mounted."""
+    name = cluster.run.state["cgroup"]
+    mounts = cgroups.hierarchies()
+    if all(kind == "cgroup2" for _, kind in mounts):
+        return str(mounts[0][0] / name)
+    root = directory / "cgroup"
+    root.mkdir()
+    for mount, _ in mounts:
+        if (mount / name).is_dir():
+            (root / mount.name).symlink_to(mount / name)
+    return str(root)
+
+
 def run_test(test, main):
     """Skips where no node can run; else calls main(cluster, directory) with one that is not up."""
     reason = node.why_impossible()

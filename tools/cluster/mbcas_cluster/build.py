@@ -32,6 +32,9 @@ NODE_ONLY = ["kube-controller-manager", "kube-scheduler", "kubelet"]
 
 # Its module takes most packages in the versions that DEFAULT_VERSION does, and so from its build.
 HELM_VERSION = "3.20.2"
+# What the evaluation puts beside MBCAS.
+METRICS_VERSION = "0.9.0"
+VPA_VERSION = "1.8.1"
 
 DOWNLOAD_ATTEMPTS = 7
 FIRST_DELAY_S = 2
@@ -79,17 +82,37 @@ def is_built(with_node, version=None):
 
 def ensure_helm():
     """Returns the helm command, after building it where it is missing."""
-    directory = cache_dir() / "helm" / f"v{HELM_VERSION}"
-    if not (directory / "helm").exists():
-        with locked(directory / ".lock", "another run is building Helm; waiting"):
-            if not (directory / "helm").exists():
+    return _ensure_others(cache_dir() / "helm" / f"v{HELM_VERSION}", f"helm-{HELM_VERSION}",
+                          {"helm": "helm.sh/helm/v3/cmd/helm"}) / "helm"
+
+
+def ensure_autoscalers():
+    """Returns the directory with metrics-server, the three programs of VPA and its definitions."""
+    directory = cache_dir() / "autoscalers" / f"v{VPA_VERSION}-v{METRICS_VERSION}"
+    package = "k8s.io/autoscaler/vertical-pod-autoscaler"
+    names = ("recommender", "updater", "admission-controller")
+    _ensure_others(directory, f"vpa-{VPA_VERSION}",
+                   {name: f"{package}/pkg/{name}" for name in names})
+    if not (directory / "vpa-crd.yaml").exists():
+        listed = _go(_find_go(), ["list", "-m", "-f", "{{.Dir}}", package],
+                     directory / f"module-vpa-{VPA_VERSION}")
+        shutil.copyfile(pathlib.Path(listed.stdout.strip()) / "deploy" / "vpa-v1-crd-gen.yaml",
+                        directory / "vpa-crd.yaml")
+    return _ensure_others(directory, f"metrics-server-{METRICS_VERSION}",
+                          {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"})
+
+
+def _ensure_others(directory, title, packages):
+    """Commands of another pinned module, in a directory of the cache."""
+    if _missing(directory, packages):
+        with locked(directory / ".lock", f"another run is building {title}; waiting"):
+            if _missing(directory, packages):
                 go = _find_go()
-                module = _copy_module(go, directory, MODULES / f"helm-{HELM_VERSION}")
-                say("downloading the Go modules of Helm")
+                module = _copy_module(go, directory, MODULES / title)
+                say(f"downloading the Go modules of {title}")
                 _go_with_retry(go, ["mod", "download"], module)
-                _go_build(go, module, directory, f"helm {HELM_VERSION}", "-s -w",
-                          {"helm": "helm.sh/helm/v3/cmd/helm"})
-    return directory / "helm"
+                _go_build(go, module, directory, title, "-s -w", packages)
+    return directory
 
 
 def write_pinned_module(version):
@@ -160,7 +183,7 @@ def _prepare_module(go, directory, version):
 
 def _copy_module(go, directory, pinned):
     """A copy in the cache, because the go command may write to go.mod and go.sum."""
-    module = directory / "module"
+    module = directory / f"module-{pinned.name}"
     module.mkdir(parents=True, exist_ok=True)
     for name in ("go.mod", "go.sum"):
         shutil.copyfile(pinned / name, module / name)
