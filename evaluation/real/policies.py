@@ -224,8 +224,8 @@ class Vpa(WithMetrics):
                 in (200, 201, 409))
 
 
-ALL = {policy.name: policy for policy in (Policy, Generous, NoLimits, Burst, TwentyPercent, Hpa, Vpa,
-                                          MbcasClassic, Mbcas)}
+ALL = {policy.name: policy for policy in (
+    Policy, Generous, NoLimits, Burst, TwentyPercent, Hpa, Vpa, MbcasClassic, Mbcas)}
 
 
 def make_front_proxy(directory):

@@ -25,7 +25,8 @@ COLUMNS = [
 ]
 COLOURS = ["#6e7781", "#a371f7", "#1f6feb", "#bf8700", "#d4572a", "#8250df", "#57606a", "#2da44e",
            "#116329"]
-STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328}
+STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;
+color:#1f2328}
 table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto;white-space:nowrap}
 td,th{padding:.3em .6em;border-bottom:1px solid #d0d7de;text-align:right}
 td:first-child,th:first-child{text-align:left}
@@ -43,7 +44,7 @@ def shown(value):
 
 
 def grouped(results):
-    """{scenario: {policy: [result, ...]}} in the order of their first appearance, policies sorted."""
+    """{scenario: {policy: [result, ...]}}"""
     found = {}
     for result in results:
         scenario = result["scenario"]
@@ -127,7 +128,8 @@ class Plot:
 
     def line(self, points, colour, dash=""):
         if len(points) > 1:
-            path = " ".join(f"{self.x(x):.1f},{self.y(min(max(y, self.y_range[0]), self.y_range[1])):.1f}"
+            low, high = self.y_range
+            path = " ".join(f"{self.x(x):.1f},{self.y(min(max(y, low), high)):.1f}"
                             for x, y in points)
             self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
                               f'stroke-width="1.6" stroke-dasharray="{dash}"/>')

@@ -56,8 +56,8 @@ def mixed(seconds=150):
     """Not scarce: about 1.2 of two cores."""
     tide = [(t, 15 + 15 * (1 - abs(t / seconds * 2 - 1))) for t in range(0, seconds, 10)]
     return Scenario(
-        "mixed", "a service with a tide of 15 to 30 requests a second, bursts of 60 ms every 500 ms, "
-        "a batch job that comes and goes", seconds,
+        "mixed", "a service with a tide of 15 to 30 requests a second, bursts of 60 ms every "
+        "500 ms, a batch job that comes and goes", seconds,
         [Workload("web", 100, 250, tide, service=True),
          Workload("bursty", 100, 200, [(0, (1, 60, 500))]),
          Workload("batch", 100, 300, [(0, None), (40, burn(0.5)), (100, None)])], step_at=0)
@@ -66,8 +66,8 @@ def mixed(seconds=150):
 def contention(seconds=120):
     """Scarce: three tenants want more than two cores."""
     return Scenario(
-        "contention", "three tenants on two cores: a service of high priority at 60 requests a second, one of "
-        "normal priority, and a hog", seconds,
+        "contention", "three tenants on two cores: a service of high priority at 60 requests a "
+        "second, one of normal priority, and a hog", seconds,
         [Workload("gold", 400, 600, [(0, 20), (20, 60)], service=True, priority=2000, wants=600),
          Workload("silver", 200, 400, [(0, 20), (20, 40)], service=True, priority=1000, wants=400),
          Workload("hog", 100, 1000, [(0, None), (20, (4, 100, 100))], wants=2000)],
@@ -76,8 +76,8 @@ def contention(seconds=120):
 
 def adversaries(seconds=150):
     return Scenario(
-        "adversaries", "a service beside a pod that spins 5 s in 30, one that bursts to be given more, and "
-        "one that is never ready", seconds,
+        "adversaries", "a service beside a pod that spins 5 s in 30, one that bursts to be given "
+        "more, and one that is never ready", seconds,
         [Workload("web", 100, 250, [(0, 25)], service=True),
          Workload("spins", 100, 200, [(t + offset, what) for t in range(0, seconds, 30)
                                       for offset, what in ((0, (2, 100, 100)), (5, None))],
