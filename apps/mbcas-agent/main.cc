@@ -20,6 +20,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
+#include "apps/common/settings_flags.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/agent/agent.h"
 #include "mbcas/agent/metrics.h"
@@ -269,12 +270,8 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", flags.log_level)
       ->check(CLI::IsMember({"info", "error"}))
       ->capture_default_str();
-  // For what the ConfigMap does not say. They are checked together, where they are parsed.
-  struct Setting {
-    const char* key;
-    const char* help;
-  };
-  const Setting settings[] = {
+  // For what the ConfigMap does not say.
+  constexpr SettingFlag kSettings[] = {
       {"profile", "responsive or classic"},
       {"sample-interval", "From one look at the kernel's counters to the next"},
       {"write-interval", "A change that is not urgent is written at most so often"},
@@ -292,13 +289,7 @@ int main(int argc, char** argv) {
       {"strict-capacity", "true: the sum of limits stays within capacity"},
       {"exclude-namespaces", "Comma-separated"},
   };
-  for (const Setting& setting : settings) {
-    app.add_option_function<std::string>(
-           std::string("--") + setting.key,
-           [&flags, key = setting.key](const std::string& value) { flags.settings[key] = value; },
-           setting.help)
-        ->group("Settings");
-  }
+  addSettings(app, kSettings, flags.settings);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

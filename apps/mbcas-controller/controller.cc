@@ -14,6 +14,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
+#include "apps/common/settings_flags.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/engine.h"
@@ -200,12 +201,8 @@ int runController(int argc, char** argv) {
   app.add_option("--log-level", flags.log_level)
       ->check(CLI::IsMember({"info", "error"}))
       ->capture_default_str();
-  // Settings of the whole cluster. They are checked together, where they are parsed.
-  struct Setting {
-    const char* key;
-    const char* help;
-  };
-  const Setting settings[] = {
+  // Settings of the whole cluster.
+  constexpr SettingFlag kSettings[] = {
       {"mode", "off, recommend, raise-only or full"},
       {"profile", "responsive or classic"},
       {"cooldown", "From the last change to a decrease"},
@@ -229,13 +226,7 @@ int runController(int argc, char** argv) {
       {"ema-down", "Of the classic estimator: how fast demand falls, 0 to 1"},
       {"throttle-threshold", "Of the classic estimator: the throttling ratio of full demand"},
   };
-  for (const Setting& setting : settings) {
-    app.add_option_function<std::string>(
-           std::string("--") + setting.key,
-           [&flags, key = setting.key](const std::string& value) { flags.settings[key] = value; },
-           setting.help)
-        ->group("Settings");
-  }
+  addSettings(app, kSettings, flags.settings);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
