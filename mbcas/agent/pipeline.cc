@@ -489,6 +489,7 @@ void Pipeline::Impl::decide(MonotonicTime now) {
     const sense::PodSignals* const signals = signalsOf(pod);
     in.memory_or_io_pressure =
         signals != nullptr && (pressed(signals->memory_pressure) || pressed(signals->io_pressure));
+    in.contention = signals != nullptr ? signals->contention.value_or(0) : 0;
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
       in.containers[c].limit = *pod.containers[c].limit;
       in.containers[c].need = needOf(pod, c, now);

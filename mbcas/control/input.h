@@ -39,6 +39,7 @@ struct Pod {
   bool scaled_by_hpa = false;       // lowered half as often
   bool disruption_blocked = false;  // PDB: too few healthy pods to lower one
   bool memory_or_io_pressure = false;
+  double contention = 0;  // share of time it waits for a CPU and no quota of its own explains it
 
   Millicores limit() const;  // sums over the containers
   Millicores declared() const;

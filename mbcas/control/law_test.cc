@@ -227,6 +227,13 @@ TEST(Constrained, KeepsTheShapeOfItsBursts) {
   need.used_peak = 290_m;
   EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "it uses the whole of its limit";
   need.used_peak = 280_m;
+  pod.contention = 0.6;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "it does not pause, it must wait";
+  need.busy = 0.5;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{1000_m})) << "of 200m to use, all";
+  need.busy = 1;
+  pod.contention = 0.4;
+  EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{500_m}));
   need.burst_state = demand::BurstState::kGuessed;
   EXPECT_EQ(shapedLimits(pod, 200_m), (std::vector{200_m})) << "waiting threads are no burst";
 

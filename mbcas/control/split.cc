@@ -76,10 +76,12 @@ std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
     const Millicores share(left.count() / static_cast<std::int64_t>(order.size() - k));
     const Millicores part = std::min(use, share);
     left -= part;
-    // A level that was merely guessed from waiting threads says nothing about bursts, and who uses
-    // the whole of its limit for seconds has none.
+    // A level that was merely guessed from waiting threads says nothing about bursts; who uses the
+    // whole of its limit for seconds has none; nor has who ran all the time and waits for a CPU
+    // half of it: what look like pauses are others' turns.
+    const bool kept_from_running = pod.contention >= 0.5 && need.busy >= 1;
     const bool bursty = need.burst_state != demand::BurstState::kGuessed &&
-                        need.used_peak * 100 < container.limit * 95;
+                        need.used_peak * 100 < container.limit * 95 && !kept_from_running;
     const Millicores top = std::max(need.use, bursty ? need.burst : Millicores(0));
     limits[order[k]] = use == Millicores(0)
                            ? top

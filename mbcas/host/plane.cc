@@ -113,6 +113,7 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
   if (config.min) pod.floor = std::max(*config.min, pod.containers.front().request);
   pod.ceiling = config.max;
   pod.memory_or_io_pressure = pressed(signals.memory_pressure) || pressed(signals.io_pressure);
+  pod.contention = signals.contention.value_or(0);
   return pod;
 }
 

@@ -113,6 +113,7 @@ class Mbcas final : public Policy {
     pod.floor = spec.floor;
     pod.ceiling = spec.ceiling;
     pod.ready = view.ready;
+    pod.contention = view.signals->contention.value_or(0);
     for (std::size_t c = 0; c < spec.containers.size(); ++c) {
       const ContainerSpec& container = spec.containers[c];
       if (!container.limit) continue;

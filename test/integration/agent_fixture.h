@@ -158,9 +158,10 @@ class AgentTest : public ControllerTest {
                                     const std::string& limit = "200m",
                                     const std::string& more_meta = "") {
     auto pod = makePod(name, request, limit, more_meta);
+    const Millicores in_force = limitOf(name);  // asks the loop, where follow() may hold the lock
     const std::lock_guard lock(known_mutex);
     known.insert(pod->meta.uid.string());
-    cgroups.add(pod->meta.uid, {"main"}, limitOf(name));
+    cgroups.add(pod->meta.uid, {"main"}, in_force);
     return pod;
   }
   // The kubelet's part that is not on paper: what it reports is in the cgroup.
