@@ -7,8 +7,9 @@
 #       THREADS marks a module that starts threads: its tests run under the thread sanitizer too.
 #       LIBRARIES are outside libraries that its headers expose, PRIVATE_LIBRARIES the others.
 #   mbcas_test(control_plane_test LABEL integration SOURCES ... DEPENDS ... LIBRARIES ...)
-#       A test binary outside mbcas/. LABEL is unit, kernel, integration or cluster. Tests run in
-#       the root of the source tree, so they open test/golden/... by that name.
+#       A test binary outside mbcas/. LABEL is unit, kernel, integration or cluster; SERIAL: with no
+#       other beside it. Tests run in the root of the source tree, so they open test/golden/... by
+#       that name.
 #   mbcas_benchmark(market_benchmark SOURCES ... DEPENDS ...)
 #   mbcas_fuzzer(quantity_fuzzer DEPENDS base)        built from <name>.cc, seeds in corpus/<name>/
 
@@ -89,7 +90,7 @@ function(mbcas_module name)
 endfunction()
 
 function(mbcas_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 T "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES")
   mbcas_module_targets(dependencies ${T_DEPENDS})
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE mbcas_options ${dependencies} ${T_LIBRARIES}
@@ -108,9 +109,8 @@ function(mbcas_test name)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(T_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})
-  else()
-    set_tests_properties(${T_LABEL}.${name} PROPERTIES RUN_SERIAL ON)
   endif()
+  set_tests_properties(${T_LABEL}.${name} PROPERTIES RUN_SERIAL ${T_SERIAL})
 endfunction()
 
 function(mbcas_benchmark name)
