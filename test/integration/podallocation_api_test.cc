@@ -166,12 +166,16 @@ TEST_F(PodAllocationApiTest, SchemaRefusesNonsense) {
   const auto desired = [&](const std::string& json) {
     return patch("a", R"({"spec":{"desiredCPULimit":)" + json + "}}");
   };
-  for (const char* good : {R"("1m")", R"("500m")", R"("2.5")", R"("10000")", "2", R"("0.001")"}) {
+  for (const char* good : {R"("1m")", R"("500m")", R"("2.5")", R"("10000")", "2", R"("0.001")",
+                           R"("10000.000")", R"("10000000m")", R"("0.05")", "10000"}) {
     expectTaken(desired(good));
   }
-  for (const char* bad : {R"("0")", R"("0m")", "0", "-1", R"("-500m")", R"("10001")", R"("1e3")",
-                          R"("5k")", R"("1Ki")", R"("5n")", R"("")", R"("much")", "null", "1.5",
-                          "99999999999", R"(" 1")", "[]", R"("0.0001")"}) {
+  for (const char* bad :
+       {R"("0")",         R"("0m")",   "0",           "-1",         R"("-500m")",
+        R"("10001")",     R"("1e3")",  R"("5k")",     R"("1Ki")",   R"("5n")",
+        R"("")",          R"("much")", "null",        "1.5",        "99999999999",
+        R"(" 1")",        "[]",        R"("0.0001")", R"("0.000")", R"("10000.5")",
+        R"("10000001m")", "10001"}) {
     expectRefused(desired(bad), "desiredCPULimit");
   }
   expectRefused(patch("a", R"({"spec":{"wantedCPULimit":"-1"}})"), "wantedCPULimit");
