@@ -23,7 +23,8 @@ build: setup ## Build the release binaries into build/bin
 	@scripts/build release
 
 .PHONY: demo
-demo: build ## See it work: four workloads on this machine, static limits, then the market
+demo: setup ## See it work: four workloads on this machine, static limits, then the market
+	@scripts/build release mbcas
 	@build/bin/mbcas demo
 
 .PHONY: test
