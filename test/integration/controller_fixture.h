@@ -81,7 +81,8 @@ class ControllerTest : public KubeTest {
     ASSERT_TRUE(made) << made.error().describe();
     const auto ready = admin->patch<kube::Node>(
         "", name, kube::PatchType::kStrategic,
-        fmt::format(R"({{"status":{{"capacity":{{"cpu":"{0}"}},"allocatable":{{"cpu":"{0}"}},
+        fmt::format(R"({{"status":{{"capacity":{{"cpu":"{0}","memory":"10Ti"}},
+        "allocatable":{{"cpu":"{0}","memory":"10Ti"}},
         "conditions":[{{"type":"Ready","status":"True"}}]}}}})",
                     cpu),
         {.subresource = "status"});
