@@ -81,7 +81,8 @@ Millicores Window::medianByTime() const {
 double Window::busyShare(Millicores pause) const {
   std::uint64_t busy = 0;
   for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
-    if (used(i) > narrow(pause)) busy += intervals_[i];
+    // By what it wanted: a second in which a low limit held it back was no pause.
+    if (values_[i] > narrow(pause)) busy += intervals_[i];
   }
   return span_ == 0 ? 0 : static_cast<double>(busy) / static_cast<double>(span_);
 }

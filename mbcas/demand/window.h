@@ -24,7 +24,7 @@ class Window {
   void correctGuesses(Millicores measured, Millicores limit);
 
   Millicores median() const;  // by time
-  // Share of the time in which more than `pause` was used.
+  // Share of the time in which more than `pause` was wanted, guesses included.
   double busyShare(Millicores pause) const;
   Millicores highestMean() const;
   Millicores highestUsage() const;  // the same of what was used, guesses apart

@@ -101,7 +101,9 @@ TEST(Window, KnowsHowMuchOfTheTimeWasBusy) {
   EXPECT_NEAR(feed.window.busyShare(50_m), 2.0 / 3, 1e-9);
   Feed guessing;
   guessing.window.add(seconds(1), 10_m, 1000_m, 10_m);
-  EXPECT_EQ(guessing.window.busyShare(50_m), 0) << "threads that wait are not busy";
+  EXPECT_EQ(guessing.window.busyShare(50_m), 1) << "to be held back is no pause";
+  guessing.window.correctGuesses(20_m, 500_m);
+  EXPECT_EQ(guessing.window.busyShare(50_m), 0) << "but there was hardly anything to hold back";
 }
 
 RC_GTEST_PROP(Window, AgreesWithTheObvious, ()) {
