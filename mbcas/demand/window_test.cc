@@ -92,6 +92,14 @@ TEST(Window, TellsWhatWasUsedFromWhatWasGuessed) {
   EXPECT_EQ(feed.window.highestUsage(), 200_m);
 }
 
+TEST(Window, SpanAndMeanCanBeOthers) {
+  Window window(seconds(10), seconds(2));
+  for (int i = 0; i < 10; ++i) window.add(seconds(1), 100_m, 100_m);
+  window.add(seconds(1), 500_m, 500_m);
+  EXPECT_EQ(window.size(), 10u);
+  EXPECT_EQ(window.highestMean(), 300_m);
+}
+
 TEST(Window, KnowsHowMuchOfTheTimeWasBusy) {
   Feed feed;
   EXPECT_EQ(feed.window.busyShare(0_m), 0);
