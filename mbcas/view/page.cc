@@ -12,18 +12,29 @@ void Page::paragraph(const std::string& text) {
   body_ += "<p>" + escapeXml(text) + "</p>\n";
 }
 
-void Page::table(const std::vector<std::vector<std::string>>& rows) {
+void Page::table(const std::vector<Row>& rows, const Cells& best) {
   body_ += "<div class=\"scroll\"><table>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
     body_ += "<tr>";
-    for (const std::string& cell : rows[r]) {
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      const std::string& cell = rows[r][c];
       const bool number = r > 0 && !cell.empty() && cell[0] >= '0' && cell[0] <= '9';
-      const std::string tag = r == 0 ? "th" : "td";
-      body_ += fmt::format("<{0}{1}>{2}</{0}>", tag, number ? " class=\"n\"" : "", escapeXml(cell));
+      std::string kind = number ? "n" : "";
+      if (best.contains({r, c})) kind += kind.empty() ? "best" : " best";
+      if (!kind.empty()) kind = " class=\"" + kind + "\"";
+      body_ += fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td", kind, escapeXml(cell));
     }
     body_ += "</tr>\n";
   }
   body_ += "</table></div>\n";
+}
+
+void Page::beginFold(const std::string& text) {
+  body_ += "<details><summary>" + escapeXml(text) + "</summary>\n";
+}
+
+void Page::endFold() {
+  body_ += "</details>\n";
 }
 
 void Page::plot(const Plot& plot) {
@@ -38,10 +49,15 @@ std::string Page::toString() const {
          "body { font: 15px/1.5 sans-serif; color: #222; max-width: 820px; margin: 2em auto; "
          "padding: 0 1em; }\n"
          "h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }\n"
-         ".scroll { overflow-x: auto; } table { border-collapse: collapse; }\n"
-         "th, td { padding: .3em .8em; border-bottom: 1px solid #ddd; text-align: left; }\n"
+         ".scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; }\n"
+         "th, td { padding: .3em .7em; border-bottom: 1px solid #ddd; text-align: left; }\n"
+         "th { vertical-align: bottom; }\n"
+         "th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }\n"
          "td.n { text-align: right; font-variant-numeric: tabular-nums; }\n"
-         "figure { margin: 1em 0; } svg { width: 100%; height: auto; }\n"
+         "td.best { font-weight: bold; background: #e3f4ec; }\n"
+         "figure { margin: 1em 0; overflow-x: auto; }\n"
+         "svg { width: 100%; min-width: 600px; height: auto; }\n"
+         "summary { cursor: pointer; font-weight: bold; padding: .4em 0; }\n"
          "</style></head><body>\n<h1>" +
          escapeXml(title_) + "</h1>\n" + body_ + "</body></html>\n";
 }
