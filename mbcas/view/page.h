@@ -20,7 +20,7 @@ class Page {
   void paragraph(const std::string& text);
   using Row = std::vector<std::string>;
   using Cells = std::set<std::pair<std::size_t, std::size_t>>;  // row and column, from 0
-  // The first row is the header; a cell of a later row that begins with a digit is set right.
+  // The first row is the header; a column in which a cell begins with a digit is set right.
   // `best` are marked. The first column stays in sight where the rest has to be scrolled.
   void table(const std::vector<Row>& rows, const Cells& best = {});
   void plot(const Plot& plot);

@@ -105,6 +105,46 @@ std::string xTicks(const Plot& plot, double low, double high, const Scale& x, do
   return out;
 }
 
+// The line of a series and its dots. Points along a level are left out: most of what is drawn are
+// limits, which hold for long.
+std::pair<std::string, std::string> linesOf(const Plot& plot, const Series& series, const Scale& x,
+                                            const Scale& y, const char* colour) {
+  std::string path;
+  std::string dots;
+  std::string level;               // of the last point; empty: the line begins anew
+  std::optional<std::string> end;  // of that level, not yet drawn
+  const auto draw = [&](const std::string& at, const std::string& height) {
+    path += fmt::format("{}{} {}", level.empty() ? 'M' : 'L', at, height);
+  };
+  const auto drawEnd = [&] {
+    if (end) draw(*end, level);
+    end.reset();
+  };
+  for (const Point& point : series.points) {
+    if (!drawable(plot, point)) {
+      drawEnd();
+      level.clear();
+      continue;
+    }
+    const std::string at = fmt::format("{:.1f}", x(across(plot, point.x)));
+    const std::string height = fmt::format("{:.1f}", y(std::max(point.y, 0.0)));
+    if (series.dots) {
+      dots +=
+          fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"{}\"/>\n", at, height, colour);
+    }
+    if (height == level) {
+      end = at;
+      continue;
+    }
+    if (series.stepped && !level.empty()) end = at;
+    drawEnd();
+    draw(at, height);
+    level = height;
+  }
+  drawEnd();
+  return {path, dots};
+}
+
 }  // namespace
 
 std::string svg(const Plot& plot) {
@@ -166,24 +206,7 @@ std::string svg(const Plot& plot) {
     constexpr std::array kDashes = {"", " stroke-dasharray=\"5 3\"", " stroke-dasharray=\"1 3\""};
     const std::size_t round = place / kColours.size() + (series.dashed ? 1 : 0);
     const char* dash = kDashes[round % kDashes.size()];
-    std::string path;
-    std::string dots;
-    double last = 0;
-    bool drawing = false;
-    for (const Point& point : series.points) {
-      if (!drawable(plot, point)) {
-        drawing = false;
-        continue;
-      }
-      const double at = x(across(plot, point.x));
-      if (drawing && series.stepped) path += fmt::format("L{:.1f} {:.1f}", at, last);
-      last = y(std::max(point.y, 0.0));
-      path += fmt::format("{}{:.1f} {:.1f}", drawing ? 'L' : 'M', at, last);
-      drawing = true;
-      if (!series.dots) continue;
-      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n", at, last,
-                          colour);
-    }
+    const auto [path, dots] = linesOf(plot, series, x, y, colour);
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.7\"{}/>\n",
                        path, colour, dash);
     out += dots;

@@ -61,6 +61,19 @@ TEST(Plot, ALongLegendTakesLines) {
   EXPECT_EQ(count(text, "a policy with a name"), 12u);
 }
 
+TEST(Plot, ALevelIsOneLine) {
+  Series held{.name = "limit", .stepped = true};
+  for (int i = 0; i < 100; ++i) held.points.push_back({1.0 * i, i < 50 ? 1.0 : 2.0});
+  const std::string text = svg({.series = {held}});
+  const std::size_t path = text.find("<path");
+  EXPECT_EQ(count(text.substr(path, text.find("/>", path) - path), "L"), 3u) << "along, up, along";
+}
+
+TEST(Plot, AColourCanBeChosen) {
+  const std::string text = svg({.series = {{.name = "x", .points = {{0, 1}}, .colour = 6}}});
+  EXPECT_NE(text.find("stroke=\"#000000\""), std::string::npos);
+}
+
 TEST(Plot, DotsMarkPoints) {
   EXPECT_EQ(
       count(svg({.series = {{.name = "x", .points = {{0, 1}, {1, 2}}, .dots = true}}}), "<circle"),
@@ -75,7 +88,7 @@ TEST(Page, MarksTheBestAndFolds) {
   const std::string text = page.toString();
   EXPECT_NE(text.find("<details><summary>more</summary>"), std::string::npos);
   EXPECT_NE(text.find("<td class=\"n best\">5</td>"), std::string::npos);
-  EXPECT_NE(text.find("<td class=\"best\">none</td>"), std::string::npos);
+  EXPECT_NE(text.find("<td class=\"n best\">none</td>"), std::string::npos);
 }
 
 TEST(Page, EscapesWhatItIsGiven) {
