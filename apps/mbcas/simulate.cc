@@ -285,11 +285,14 @@ Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Repo
                   const sim::Tuning& tuning) {
   std::vector<Report> reports;
   std::vector<const Report*> beside;
+  reports.reserve(scenarios.size());
+  beside.reserve(scenarios.size());
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     reports.push_back(runOf(scenarios[i], "responsive", tuning, nullptr)->report);
     beside.push_back(&unlimited[i]);
   }
   std::vector<const Report*> pointers;
+  pointers.reserve(reports.size());
   for (const Report& report : reports) pointers.push_back(&report);
   return overall(pointers, beside);
 }
@@ -302,6 +305,7 @@ int sweep(const Flags& flags) {
   if (!held_out) return held_out.error();
   const auto unlimited = [](const std::vector<Scenario>& scenarios) {
     std::vector<Report> reports;
+    reports.reserve(scenarios.size());
     for (const Scenario& scenario : scenarios) {
       reports.push_back(runOf(scenario, "unlimited", {}, nullptr)->report);
     }
@@ -309,6 +313,7 @@ int sweep(const Flags& flags) {
   };
   const auto names = [](const std::vector<Scenario>& scenarios) {
     std::vector<std::string> all;
+    all.reserve(scenarios.size());
     for (const Scenario& scenario : scenarios) all.push_back(scenario.name);
     return all;
   };

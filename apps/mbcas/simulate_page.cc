@@ -157,6 +157,7 @@ void addSummary(const std::vector<ComparedScenario>& scenarios, Page& page) {
   if (unlimited.size() != scenarios.size()) unlimited.clear();
   for (std::size_t p = 0; p < scenarios.front().runs.size(); ++p) {
     std::vector<const Report*> reports;
+    reports.reserve(scenarios.size());
     for (const ComparedScenario& compared : scenarios) {
       reports.push_back(&compared.runs[p].report);
     }
@@ -296,6 +297,7 @@ std::string comparisonPage(const std::vector<ComparedScenario>& scenarios,
                     scenario.nodes > 1 ? fmt::format(" on each of {} nodes", scenario.nodes) : "",
                     seconds(scenario.duration) / axisOf(scenario).unit, axisOf(scenario).label));
     std::vector<Report> reports;
+    reports.reserve(compared.runs.size());
     for (const Run& run : compared.runs) reports.push_back(run.report);
     Comparison comparison = compare(reports);
     // The scenario's name stands above.

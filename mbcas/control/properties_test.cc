@@ -1,7 +1,6 @@
 // What must hold on any node, whatever its pods do: random nodes, every invariant at every tick.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "mbcas/control/dice.h"
@@ -13,10 +12,6 @@ namespace {
 
 using namespace literals;
 using std::chrono::seconds;
-
-bool soak() {
-  return std::getenv("MBCAS_SOAK") != nullptr;
-}
 
 std::function<Millicores(int)> randomLoad(Dice& dice, std::int64_t most) {
   const Millicores low(dice.between(0, most / 4));

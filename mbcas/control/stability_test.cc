@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -17,10 +16,6 @@ namespace {
 
 using namespace literals;
 using std::chrono::seconds;
-
-bool soak() {
-  return std::getenv("MBCAS_SOAK") != nullptr;
-}
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));

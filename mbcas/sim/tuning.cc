@@ -101,8 +101,9 @@ Result<void> tune(Tuning& tuning, std::string_view text) {
   for (const Setting& setting : settings()) {
     if (setting.name != name) continue;
     double parsed = 0;
-    const char* const end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, parsed);
+    const char* const begin = value.data();
+    const char* const end = begin + value.size();
+    const auto [rest, error] = std::from_chars(begin, end, parsed);
     if (error != std::errc() || rest != end || !(parsed >= 0 && parsed <= 1e6)) {
       return failure(
           fmt::format("{}: \"{}\" is not a number from 0 on", name, value.substr(0, 40)));
