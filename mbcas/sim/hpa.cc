@@ -18,7 +18,9 @@ struct Sum {
     ++pods;
   }
   double ratio(int target) const {
-    return requests == 0 ? 0 : static_cast<double>(usage * 100 / requests) / target;
+    if (requests == 0) return 0;
+    const std::int64_t percent = usage * 100 / requests;
+    return static_cast<double>(percent) / target;
   }
 };
 

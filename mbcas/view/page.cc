@@ -31,7 +31,7 @@ void Page::table(const std::vector<Row>& rows, const Cells& best) {
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
       std::string kind = c < numbers.size() && numbers[c] ? "n" : "";
       if (best.contains({r, c})) kind += kind.empty() ? "best" : " best";
-      if (!kind.empty()) kind = " class=\"" + kind + "\"";
+      if (!kind.empty()) kind = fmt::format(" class=\"{}\"", kind);
       body_ += fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td", kind, escapeXml(rows[r][c]));
     }
     body_ += "</tr>\n";
