@@ -1,36 +1,44 @@
-// mbcas simulate: a scenario on the model kernel, under one policy or all of them.
+// mbcas simulate: scenarios on the model kernel, under one policy or several; a sweep of settings.
 #include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <expected>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/simulate_measures.h"
+#include "apps/mbcas/simulate_page.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/sim/policy.h"
 #include "mbcas/sim/report.h"
 #include "mbcas/sim/scenario.h"
 #include "mbcas/sim/simulation.h"
-#include "mbcas/view/text.h"
+#include "mbcas/sim/tuning.h"
 
 namespace mbcas::cli {
 namespace {
 
-using sim::PodReport;
 using sim::Report;
 using sim::Scenario;
 
 constexpr const char* kFooter = R"(Examples:
   mbcas simulate evaluation/scenarios/step-up.yaml
-  mbcas simulate evaluation/scenarios/*.yaml --compare
+  mbcas simulate evaluation/scenarios/*.yaml --compare --html report.html
   mbcas simulate evaluation/scenarios/mixed.yaml --policy static --series mixed.csv
+  mbcas simulate evaluation/scenarios/mixed.yaml --set headroom=1.5 --set burst-hold=60
+  mbcas simulate evaluation/scenarios/*.yaml --sweep --held-out evaluation/held-out/*.yaml
 
 A scenario, in short (docs/sim.md has every field):
   cpus: 4
@@ -41,21 +49,29 @@ A scenario, in short (docs/sim.md has every field):
       limit: 500m
       workload: {kind: service, threads: 8, rate: 50, work: 5ms}
 
-Policies: unlimited, static (the declared limits), twenty-percent (20 % a second while throttled),
-classic and responsive (MBCAS).
+Policies: unlimited, static (the declared limits), generous (four times as much), burst (static with
+cpu.max.burst), hpa and vpa (the Kubernetes autoscalers, as models), twenty-percent (20 % a second
+while throttled), classic and responsive (MBCAS).
 
-THROTTLED is thread time held back by limits, RELIEF the longest time for which a pod was throttled
-although there was CPU for it, CHANGES are those of its limit in 5 minutes, FAIR the weighted
-geometric mean of what pods got of their demand, beside the best division (1 is best).
+THROTTLED is thread time held back by limits, FREE that of pods for which there was enough CPU.
+RESERVED is the sum of limits, SLACK the share of it that was not used. REACTION is the time from the
+first throttling to a higher limit, CONVERGED to its end, RELIEF the longest time for which a pod was
+throttled although there was CPU for it. CHANGES are those of a limit in 5 minutes. FAIR is the
+weighted geometric mean of what pods got of their demand, beside the best division; JAIN is Jain's
+index of what they got of that division (1 is best).
 
 Exit code: 0 done, 1 a file cannot be read or written, 2 a scenario or the command is wrong.)";
 
 struct Flags {
   std::vector<std::string> files;
-  std::string policy = "responsive";
+  std::vector<std::string> policies = {"responsive"};
   bool compare = false;
+  bool sweep = false;
+  std::vector<std::string> held_out;
+  std::vector<std::string> settings;
   std::string format;
   std::string series;
+  std::string html;
   std::optional<std::uint64_t> seed;
   std::optional<double> duration;
 };
@@ -64,72 +80,14 @@ void complain(std::string_view message) {
   fmt::print(stderr, "mbcas simulate: {}\n", message);
 }
 
-std::string milliseconds(std::optional<double> value) {
-  if (!value) return "-";
-  return *value < 10 ? fmt::format("{:.1f}", *value) : fmt::format("{:.0f}", *value);
-}
-std::string rate(double cores) {
-  return fmt::format("{:.1f}", cores * 1000);
-}
-std::string limit(double cores) {
-  return cores > 0 ? fmt::format("{:.0f}m", cores * 1000) : "none";
-}
-
-constexpr auto kLeft = view::Table::Align::kLeft;
-
 // One scenario under one policy, pod by pod.
 std::string podTable(const Report& report) {
-  view::Table table({{"POD", kLeft},
-                     {"OFFERED"},
-                     {"USED"},
-                     {"THROTTLED"},
-                     {"P50 ms"},
-                     {"P99 ms"},
-                     {"LIMIT"},
-                     {"LOWEST"},
-                     {"HIGHEST"},
-                     {"CHANGES"},
-                     {"RELIEF"}});
-  for (const PodReport& pod : report.pods) {
-    table.row({pod.name, fmt::format("{:.0f}m", pod.offered * 1000),
-               fmt::format("{:.0f}m", pod.used * 1000), rate(pod.throttled) + " ms/s",
-               milliseconds(pod.p50), milliseconds(pod.p99), limit(pod.last_limit),
-               limit(pod.lowest_limit), limit(pod.highest_limit),
-               fmt::format("{:.1f}", pod.changes), fmt::format("{:.0f} s", pod.relief)});
-  }
   return fmt::format(
              "{}   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
              "time\n\n",
              report.scenario, report.policy, report.seconds, report.used * 1000, report.fairness,
              report.scarce * 100) +
-         table.toString(wantsColours());
-}
-
-view::Table comparison(const std::vector<Report>& reports) {
-  view::Table table({{"SCENARIO", kLeft},
-                     {"POLICY", kLeft},
-                     {"FREE ms/s"},
-                     {"CONSTRAINED ms/s"},
-                     {"P50 ms"},
-                     {"P99 ms"},
-                     {"CPU"},
-                     {"USED %"},
-                     {"CHANGES"},
-                     {"MOST"},
-                     {"RELIEF s"},
-                     {"FAIR"}});
-  const Report* unlimited = nullptr;
-  for (const Report& report : reports) {
-    if (report.policy == "unlimited") unlimited = &report;
-    const bool beside = unlimited != nullptr && unlimited->scenario == report.scenario;
-    table.row({report.scenario, report.policy, rate(report.throttled_free),
-               rate(report.throttled_constrained), milliseconds(report.p50),
-               milliseconds(report.p99), fmt::format("{:.2f}", report.used),
-               beside ? fmt::format("{:.1f}", sim::usedBeside(report, *unlimited) * 100) : "-",
-               fmt::format("{:.2f}", report.changes), fmt::format("{:.1f}", report.most_changes),
-               fmt::format("{:.0f}", report.relief), fmt::format("{:.3f}", report.fairness)});
-  }
-  return table;
+         tableOf(podRows(report), 1).toString(wantsColours());
 }
 
 Result<Scenario> load(const std::string& file, const Flags& flags) {
@@ -170,44 +128,140 @@ class Series {
   std::ofstream out_;
 };
 
-int simulateAll(const Flags& flags) {
+// All of them, or the exit code.
+std::expected<std::vector<Scenario>, int> loadAll(const std::vector<std::string>& files,
+                                                  const Flags& flags) {
   std::vector<Scenario> scenarios;
-  for (const std::string& file : flags.files) {
+  for (const std::string& file : files) {
     Result<Scenario> scenario = load(file, flags);
     if (!scenario) {
       const bool unreadable = scenario.error().message().empty();
       complain(unreadable ? "cannot read " + file : scenario.error().message());
-      return unreadable ? kFailed : kUsage;
+      return std::unexpected(unreadable ? kFailed : kUsage);
     }
     scenarios.push_back(*std::move(scenario));
   }
-  std::vector<std::string_view> policies = {flags.policy};
+  return scenarios;
+}
+
+// What is under way, where somebody is looking.
+class Progress {
+ public:
+  explicit Progress(bool wanted) : shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(std::string_view text) const {
+    if (shown_) fmt::print(stderr, "\r\x1b[K{}", text);
+  }
+
+ private:
+  bool shown_;
+};
+
+Result<std::unique_ptr<sim::Policy>> policyOf(const std::string& name, const sim::Tuning& tuning,
+                                              unsigned cpus) {
+  if (name != "responsive") return sim::makePolicy(name, cpus);
+  demand::Settings estimator = tuning.estimator;
+  estimator.cpus = cpus;
+  return sim::makeMbcas(name, tuning.law, estimator);
+}
+
+// A scenario under a policy, all of its nodes as one. The course is the first node's.
+Result<Run> runOf(const Scenario& scenario, const std::string& name, const sim::Tuning& tuning,
+                  Series* series) {
+  std::vector<Report> nodes;
+  Course course(scenario);
+  for (unsigned n = 0; n < scenario.nodes; ++n) {
+    const Scenario node = sim::nodeOf(scenario, n);
+    const Result<std::unique_ptr<sim::Policy>> policy = policyOf(name, tuning, node.cpus);
+    if (!policy) return failure(policy.error().message());
+    sim::Simulation simulation(node, **policy);
+    bool more = true;
+    while (more) {
+      more = simulation.step();
+      if (n > 0) continue;
+      course.add(simulation);
+      if (series != nullptr) series->add(node, simulation);
+    }
+    nodes.push_back(simulation.report());
+  }
+  return Run{sim::merged(nodes), std::move(course)};
+}
+
+// What simulates, for the reader of a page.
+std::string machineText(std::chrono::steady_clock::time_point started) {
+  std::string model = "unknown CPU";
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("model name")) continue;
+    model = line.substr(std::min(line.find(':') + 2, line.size()));
+    break;
+  }
+  utsname system{};
+  ::uname(&system);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+  return fmt::format("mbcas {} on one of {} CPUs ({}), {} {}, in {:.0f} s.", MBCAS_VERSION,
+                     std::thread::hardware_concurrency(), model, system.sysname, system.release,
+                     took.count());
+}
+
+int writeFile(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  if (out << text && out.flush()) return kDone;
+  complain("cannot write " + file);
+  return kFailed;
+}
+
+int finish() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return kDone;
+  complain("cannot write the answer");
+  return kFailed;
+}
+
+int simulateAll(const Flags& flags) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto scenarios = loadAll(flags.files, flags);
+  if (!scenarios) return scenarios.error();
+  sim::Tuning tuning;
+  for (const std::string& setting : flags.settings) {
+    if (const Result<void> good = sim::tune(tuning, setting); !good) {
+      complain(good.error().message());
+      return kUsage;
+    }
+  }
+  std::vector<std::string> policies = flags.policies;
   if (flags.compare) policies.assign(sim::policyNames().begin(), sim::policyNames().end());
   std::unique_ptr<Series> series;
   if (!flags.series.empty()) series = std::make_unique<Series>(flags.series);
-  const bool progress = ::isatty(STDERR_FILENO) != 0 && flags.compare;
+  std::vector<ComparedScenario> compared;
   std::vector<Report> reports;
-  for (const Scenario& scenario : scenarios) {
-    for (const std::string_view name : policies) {
-      if (progress) fmt::print(stderr, "\r\x1b[K{}: {}", scenario.name, name);
-      const Result<std::unique_ptr<sim::Policy>> policy = sim::makePolicy(name, scenario.cpus);
-      if (!policy) {
-        complain(policy.error().message());
-        return kUsage;
+  {
+    const Progress progress(policies.size() * scenarios->size() > 1);
+    for (const Scenario& scenario : *scenarios) {
+      compared.push_back({scenario, {}});
+      for (const std::string& name : policies) {
+        progress.show(scenario.name + ": " + name);
+        Result<Run> run = runOf(scenario, name, tuning, series.get());
+        if (!run) {
+          complain(run.error().message());
+          return kUsage;
+        }
+        reports.push_back(run->report);
+        compared.back().runs.push_back(*std::move(run));
       }
-      sim::Simulation simulation(scenario, **policy);
-      bool more = true;
-      while (more) {
-        more = simulation.step();
-        if (series) series->add(scenario, simulation);
-      }
-      reports.push_back(simulation.report());
     }
   }
-  if (progress) fmt::print(stderr, "\r\x1b[K");
   if (series && !series->good()) {
     complain("cannot write " + flags.series);
     return kFailed;
+  }
+  if (!flags.html.empty()) {
+    if (const int code = writeFile(flags.html, comparisonPage(compared, machineText(started)))) {
+      return code;
+    }
   }
   const std::string format = !flags.format.empty() ? flags.format : isTerminal() ? "table" : "json";
   if (format == "json") {
@@ -215,19 +269,78 @@ int simulateAll(const Flags& flags) {
   } else if (format == "csv") {
     fmt::print("{}", sim::toCsv(reports));
   } else if (format == "markdown") {
-    fmt::print("{}", comparison(reports).toMarkdown());
-  } else if (flags.compare) {
-    fmt::print("{}", comparison(reports).toString(wantsColours()));
+    fmt::print("{}", tableOf(compare(reports).rows, 2).toMarkdown());
+  } else if (policies.size() > 1) {
+    fmt::print("{}", tableOf(compare(reports).rows, 2).toString(wantsColours()));
   } else {
     for (const Report& report : reports) {
       fmt::print("{}{}", &report == reports.data() ? "" : "\n", podTable(report));
     }
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    complain("cannot write the answer");
-    return kFailed;
+  return finish();
+}
+
+// Every scenario under MBCAS with these settings, beside the same without limits.
+Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Report>& unlimited,
+                  const sim::Tuning& tuning) {
+  std::vector<Report> reports;
+  std::vector<const Report*> beside;
+  reports.reserve(scenarios.size());
+  beside.reserve(scenarios.size());
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    reports.push_back(runOf(scenarios[i], "responsive", tuning, nullptr)->report);
+    beside.push_back(&unlimited[i]);
   }
-  return kDone;
+  std::vector<const Report*> pointers;
+  pointers.reserve(reports.size());
+  for (const Report& report : reports) pointers.push_back(&report);
+  return overall(pointers, beside);
+}
+
+int sweep(const Flags& flags) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto training = loadAll(flags.files, flags);
+  if (!training) return training.error();
+  const auto held_out = loadAll(flags.held_out, flags);
+  if (!held_out) return held_out.error();
+  const auto unlimited = [](const std::vector<Scenario>& scenarios) {
+    std::vector<Report> reports;
+    reports.reserve(scenarios.size());
+    for (const Scenario& scenario : scenarios) {
+      reports.push_back(runOf(scenario, "unlimited", {}, nullptr)->report);
+    }
+    return reports;
+  };
+  const auto names = [](const std::vector<Scenario>& scenarios) {
+    std::vector<std::string> all;
+    all.reserve(scenarios.size());
+    for (const Scenario& scenario : scenarios) all.push_back(scenario.name);
+    return all;
+  };
+  const std::vector<Report> beside_training = unlimited(*training);
+  const std::vector<Report> beside_held_out = unlimited(*held_out);
+  std::vector<Tried> tried;
+  {
+    const Progress progress(true);
+    for (sim::Candidate& candidate : sim::sweepCandidates()) {
+      progress.show(candidate.setting + " " + candidate.value);
+      Tried& row = tried.emplace_back(Tried{std::move(candidate), {}, {}});
+      row.training = overallOf(*training, beside_training, row.candidate.tuning);
+      if (!held_out->empty()) {
+        row.held_out = overallOf(*held_out, beside_held_out, row.candidate.tuning);
+      }
+    }
+  }
+  if (!flags.html.empty()) {
+    if (const int code = writeFile(flags.html, sweepPage(tried, names(*training), names(*held_out),
+                                                         machineText(started)))) {
+      return code;
+    }
+  }
+  const view::Table table = tableOf(sweepRows(tried), 1);
+  fmt::print("{}",
+             flags.format == "markdown" ? table.toMarkdown() : table.toString(wantsColours()));
+  return finish();
 }
 
 }  // namespace
@@ -238,21 +351,40 @@ void addSimulate(CLI::App& app, int& exit_code) {
       "simulate", "Run scenarios on a model of the kernel, with model workloads");
   command->footer(kFooter);
   command->add_option("FILE", flags->files, "Scenarios, YAML")->required();
-  CLI::Option* policy = command->add_option("--policy", flags->policy, "Who decides about limits")
+  CLI::Option* policy = command
+                            ->add_option("--policy", flags->policies,
+                                         "Who decides about limits; several, with commas")
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
                             ->capture_default_str();
   CLI::Option* compare =
       command->add_flag("--compare", flags->compare, "All policies, beside each other");
   compare->excludes(policy);
+  CLI::Option* tries =
+      command->add_flag("--sweep", flags->sweep, "MBCAS with every setting changed in turn");
+  tries->excludes(policy)->excludes(compare);
+  command->add_option("--held-out", flags->held_out, "Scenarios on which a sweep is checked")
+      ->needs(tries);
+  command
+      ->add_option(
+          "--set", flags->settings,
+          fmt::format("A setting of MBCAS responsive, as headroom=1.5; times in seconds: {}",
+                      fmt::join(sim::tuningNames(), ", ")))
+      ->allow_extra_args(false)
+      ->excludes(tries);
   command->add_option("--seed", flags->seed, "Another seed than the scenario's");
   command->add_option("--duration", flags->duration, "Seconds, other than the scenario's")
       ->check(CLI::Range(1.0, 604800.0));
   command->add_option("--series", flags->series, "CSV file for the course over time")
-      ->excludes(compare);
+      ->excludes(compare)
+      ->excludes(tries);
+  command->add_option("--html", flags->html, "Page with tables and plots, one file");
   command
       ->add_option("-o,--output", flags->format,
-                   "table (default on a terminal), json, csv, or markdown")
+                   "table (default on a terminal, and of a sweep), json, csv, or markdown")
       ->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
-  command->callback([flags, &exit_code] { exit_code = simulateAll(*flags); });
+  command->callback(
+      [flags, &exit_code] { exit_code = flags->sweep ? sweep(*flags) : simulateAll(*flags); });
 }
 
 }  // namespace mbcas::cli

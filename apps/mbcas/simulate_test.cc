@@ -71,12 +71,12 @@ TEST(Simulate, AllPoliciesBesideEachOther) {
   const Outcome outcome = simulate({kSample, "--compare", "-o", "json"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto reports = nlohmann::json::parse(outcome.out).at("reports");
-  ASSERT_EQ(reports.size(), 5u);
+  ASSERT_EQ(reports.size(), 9u);
   EXPECT_EQ(reports[0].at("policy"), "unlimited");
   EXPECT_EQ(reports[0].at("usedBesideUnlimited"), 1);
   EXPECT_LT(reports[1].at("usedBesideUnlimited"), 0.9) << "static";
   const Outcome table = simulate({kSample, "--compare", "-o", "table"});
-  EXPECT_EQ(std::ranges::count(table.out, '\n'), 6);
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 10);
   const Outcome markdown = simulate({kSample, "--compare", "-o", "markdown"});
   EXPECT_TRUE(markdown.out.starts_with("| SCENARIO | POLICY |"));
 }
@@ -100,6 +100,69 @@ TEST(Simulate, Series) {
   EXPECT_TRUE(series.starts_with("seconds,pod,offered,used,throttled,limit\n1,web,"));
   EXPECT_EQ(std::ranges::count(series, '\n'), 31);
   EXPECT_EQ(simulate({kSample, "--duration", "10", "--series", "/no/such/folder/x"}).exit_code, 1);
+}
+
+TEST(Simulate, SomePolicies) {
+  const Outcome outcome =
+      simulate({kSample, "--policy", "static,burst", "--duration", "90", "-o", "json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto reports = nlohmann::json::parse(outcome.out).at("reports");
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[1].at("policy"), "burst");
+  EXPECT_EQ(reports[0].at("reactionSeconds"), nullptr) << "never";
+  EXPECT_GT(reports[0].at("unanswered"), 0);
+}
+
+TEST(Simulate, NodesAreMerged) {
+  std::string text = contents(kSample);
+  text.insert(text.find("pods:"), "nodes: 3\n");
+  const TemporaryFile file(text);
+  const Outcome outcome = simulate({file.path(), "--policy", "static", "--duration", "90"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out).at("reports").at(0);
+  EXPECT_EQ(report.at("pods").size(), 9u);
+  EXPECT_NEAR(report.at("reserved"), 3.0, 1e-6);
+}
+
+TEST(Simulate, Page) {
+  const TemporaryFile file("");
+  const Outcome outcome =
+      simulate({kSample, "--compare", "--duration", "120", "--html", file.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string page = contents(file.path());
+  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
+  for (const char* part : {"twenty-percent", "Limit and need: web", "Requests of services answered",
+                           "class=\"n best\"", "<h2>Method and machine</h2>"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  for (const char* foreign : {"<script", "src=", "href=", "@import", ">nan<", ">inf<"}) {
+    EXPECT_EQ(page.find(foreign), std::string::npos) << foreign;
+  }
+  EXPECT_EQ(simulate({kSample, "--duration", "5", "--html", "/no/such/folder/x"}).exit_code, 1);
+}
+
+TEST(Simulate, Settings) {
+  const auto limit = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {kSample, "-o", "json"});
+    const auto reports = nlohmann::json::parse(simulate(std::move(arguments)).out).at("reports");
+    return reports.at(0).at("pods").at(0).at("lastLimit").get<double>();
+  };
+  EXPECT_NE(limit({"--set", "headroom=4"}), limit({}));
+  const Outcome bad = simulate({kSample, "--set", "headroom=1.25", "--set", "headroom=1"});
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_EQ(bad.err, "mbcas simulate: headroom: 1 is not between 1.1 and 10\n");
+}
+
+TEST(Simulate, Sweep) {
+  const TemporaryFile page("");
+  const Outcome outcome = simulate(
+      {kSample, "--sweep", "--duration", "20", "--held-out", kSample, "--html", page.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("SETTING"));
+  EXPECT_NE(outcome.out.find("\ndefaults "), std::string::npos);
+  EXPECT_NE(outcome.out.find("\nburst-hold"), std::string::npos);
+  EXPECT_NE(contents(page.path()).find("Throttling against slack, held out"), std::string::npos);
+  EXPECT_EQ(simulate({kSample, "--held-out", kSample}).exit_code, 2) << "of a sweep only";
 }
 
 TEST(Simulate, BadInputSaysWhere) {

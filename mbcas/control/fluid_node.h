@@ -65,6 +65,13 @@ class FluidNode {
   Millicores used(std::size_t i) const { return pods_[i].usage; }
   Millicores blocked(std::size_t i) const { return pods_[i].blocked; }
   const demand::Need& need(std::size_t i) { return main(i).need; }
+  // Limits that were decided and are not in force yet, of all pods, in order.
+  struct Due {
+    MonotonicTime at;
+    std::size_t pod;
+    Millicores limit;
+  };
+  const std::deque<Due>& inFlight() const { return due_; }
   std::size_t size() const { return pods_.size(); }
   NodeInput& input() { return input_; }
   NodeLaw& law() { return law_; }
@@ -98,11 +105,6 @@ class FluidNode {
       need.good_until = now + std::chrono::seconds(3);
       return need;
     }
-  };
-  struct Due {
-    MonotonicTime at;
-    std::size_t pod;
-    Millicores limit;
   };
 
   Container& main(std::size_t i) { return input_.pods[i].containers[0]; }

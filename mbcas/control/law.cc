@@ -16,8 +16,11 @@ constexpr Nanos kFirstInterval = std::chrono::seconds(1);
 constexpr std::size_t kEnoughSamples = 5;  // of the node, before it can be called scarce
 // So long a constrained pod may be off by more than half the hysteresis.
 constexpr Nanos kOffsetLasts = std::chrono::minutes(1);
-// An award this close to the use constrains nobody: it is the noise of a median.
+// An award this close to the use constrains nobody: it is the noise of a median. Who is constrained
+// stays so until it gets all of it: at one and the same border a pod would go back and forth
+// between what it was awarded and what it declared, for ever.
 constexpr double kAsGoodAsAll = 0.98;
+constexpr double kAll = 1.0;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
@@ -380,7 +383,8 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   const bool of_limits = settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure;
   if (cleared && of_limits && (settings_.strict_capacity || award < view.needed)) {
     answer = clearedAnswer(view, award, settings_);
-  } else if (cleared && !of_limits && award < scaled(view.use, kAsGoodAsAll)) {
+  } else if (cleared && !of_limits &&
+             award < scaled(view.use, state.constrained ? kAll : kAsGoodAsAll)) {
     needs = shapedLimits(pod, award);
     answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
   }

@@ -1,9 +1,9 @@
 // What must hold on any node, whatever its pods do: random nodes, every invariant at every tick.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
+#include "mbcas/control/dice.h"
 #include "mbcas/control/fluid_node.h"
 #include "mbcas/control/weight.h"
 
@@ -12,33 +12,6 @@ namespace {
 
 using namespace literals;
 using std::chrono::seconds;
-
-bool soak() {
-  return std::getenv("MBCAS_SOAK") != nullptr;
-}
-
-// splitmix64: the same everywhere, and cheap to start anew for every second of a noisy load.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) {  // inclusive
-    return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-  template <class T>
-  T oneOf(std::initializer_list<T> choices) {
-    return choices.begin()[between(0, static_cast<std::int64_t>(choices.size()) - 1)];
-  }
-
- private:
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t state_;
-};
 
 std::function<Millicores(int)> randomLoad(Dice& dice, std::int64_t most) {
   const Millicores low(dice.between(0, most / 4));

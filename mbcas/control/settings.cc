@@ -99,7 +99,8 @@ Result<void> validate(const Settings& settings) {
       Range{"raise-cooldown", duration(guards.raise_cooldown), 0, kDay},
       Range{"market-interval", duration(guards.market_interval), 0, kDay},
       Range{"hysteresis", settings.hysteresis, 0, 0.9},
-      Range{"headroom", settings.headroom, 1, 10},
+      // Less, and a pod could rest at a limit below its use.
+      Range{"headroom", settings.headroom, 1 + settings.hysteresis, 10},
       Range{"reserve", settings.reserve, 0, 0.9},
       Range{"condition-factor", settings.condition_factor, 0.1, 1},
       Range{"scarce-from", settings.scarce_from, 0.1, 1},

@@ -10,7 +10,8 @@ namespace mbcas::demand {
 
 class Classic final : public Estimator {
  public:
-  explicit Classic(const Settings& settings) : settings_(settings) {}
+  explicit Classic(const Settings& settings)
+      : settings_(settings), window_(settings.window, settings.mean) {}
 
   Need update(const Sample& sample) override;
   void configure(const Settings& settings) override { settings_ = settings; }

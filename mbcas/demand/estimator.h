@@ -6,6 +6,7 @@
 
 #include "mbcas/base/result.h"
 #include "mbcas/demand/need.h"
+#include "mbcas/demand/window.h"
 
 namespace mbcas::demand {
 
@@ -16,6 +17,10 @@ struct Settings {
   Kind kind = Kind::kResponsive;
   unsigned cpus = 1;  // of the machine: nobody can use more
   std::uint32_t warmup = 5;
+  // Of the median, and in which the highest mean is looked for; of those that an estimator is made
+  // with.
+  Nanos window = Window::kSpan;
+  Nanos mean = Window::kMean;
 
   Nanos burst_hold = std::chrono::seconds(300);  // responsive
 
@@ -33,7 +38,7 @@ class Estimator {
   // Concludes from one more sample. Pure: time is the sample's. Allocates nothing.
   virtual Need update(const Sample& sample) = 0;
 
-  // Other settings of the same kind from now on. What was learned stays.
+  // Other settings of the same kind from now on, but for window and mean. What was learned stays.
   virtual void configure(const Settings& settings) = 0;
 
   // The container had this limit for a reason that nobody remembers: it stands for what was learned

@@ -46,7 +46,7 @@ struct Need {
   Millicores use;       // median over the window (30 s)
   Millicores use_peak;  // highest 5 s mean in it, at least the present demand while the limit binds
   Millicores used_peak;  // the same of what was really used
-  double busy = 1;       // share of the window in which it used more than a tenth of used_peak
+  double busy = 1;       // share of the window in which it wanted more than a tenth of used_peak
   Millicores burst;      // limit at which the kernel stops throttling it; 0: nothing learned
   Millicores present;    // usage, and while the limit binds what the waiting threads could use
   Millicores blocked;    // held back now

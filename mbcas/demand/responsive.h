@@ -21,7 +21,8 @@ namespace mbcas::demand {
 
 class Responsive final : public Estimator {
  public:
-  explicit Responsive(const Settings& settings) : settings_(settings), hold_(settings.burst_hold) {}
+  explicit Responsive(const Settings& settings)
+      : settings_(settings), window_(settings.window, settings.mean), hold_(settings.burst_hold) {}
 
   Need update(const Sample& sample) override;
   void configure(const Settings& settings) override;

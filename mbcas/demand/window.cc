@@ -24,9 +24,8 @@ void Window::dropOldest() {
 
 void Window::add(Nanos interval, Millicores usage, Millicores value,
                  std::optional<Millicores> guessed_at) {
-  constexpr std::uint64_t kSpanMicros = kSpan.count() / 1000;
   const auto micros = static_cast<std::uint32_t>(interval.count() / 1000);
-  while (size_ > 0 && (size_ == kCapacity || span_ + micros > kSpanMicros)) dropOldest();
+  while (size_ > 0 && (size_ == kCapacity || span_ + micros > most_micros_)) dropOldest();
   const std::size_t i = (first_ + size_++) % kCapacity;
   values_[i] = narrow(value);
   intervals_[i] = micros;
@@ -81,7 +80,8 @@ Millicores Window::medianByTime() const {
 double Window::busyShare(Millicores pause) const {
   std::uint64_t busy = 0;
   for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
-    if (used(i) > narrow(pause)) busy += intervals_[i];
+    // By what it wanted: a second in which a low limit held it back was no pause.
+    if (values_[i] > narrow(pause)) busy += intervals_[i];
   }
   return span_ == 0 ? 0 : static_cast<double>(busy) / static_cast<double>(span_);
 }
@@ -98,7 +98,6 @@ Millicores Window::highestUsage() const {
 template <class Value>
 Millicores Window::highestMeanOf(const Value& value) const {
   if (nonzero_ == 0) return Millicores(0);
-  constexpr std::int64_t kMeanMicros = kMean.count() / 1000;
   std::int64_t highest = 0;
   std::int64_t work = 0;  // of the entries from begin to end, millicores times microseconds
   std::int64_t span = 0;
@@ -106,14 +105,14 @@ Millicores Window::highestMeanOf(const Value& value) const {
   for (std::size_t k = 0, end = first_; k < size_; ++k, end = next(end)) {
     work += std::int64_t{value(end)} * intervals_[end];
     span += intervals_[end];
-    while (span - intervals_[begin] >= kMeanMicros) {
+    while (span - intervals_[begin] >= mean_micros_) {
       work -= std::int64_t{value(begin)} * intervals_[begin];
       span -= intervals_[begin];
       begin = next(begin);
     }
     // A window that is shorter yet counts as a whole.
     const bool whole = begin == first_ && k + 1 == size_;
-    if (span > 0 && (span >= kMeanMicros || whole)) highest = std::max(highest, work / span);
+    if (span > 0 && (span >= mean_micros_ || whole)) highest = std::max(highest, work / span);
   }
   return Millicores(highest);
 }

@@ -15,6 +15,12 @@ class Window {
   static constexpr Nanos kSpan = std::chrono::seconds(30);
   static constexpr Nanos kMean = std::chrono::seconds(5);
 
+  // What it remembers, at most 64 samples, and what the highest mean is a mean of.
+  Window() : Window(kSpan, kMean) {}
+  Window(Nanos span, Nanos mean)
+      : most_micros_(static_cast<std::uint64_t>(span.count() / 1000)),
+        mean_micros_(mean.count() / 1000) {}
+
   // `guessed_at`: the value is not measured but concluded from waiting threads, under this limit.
   void add(Nanos interval, Millicores usage, Millicores value,
            std::optional<Millicores> guessed_at = std::nullopt);
@@ -24,7 +30,7 @@ class Window {
   void correctGuesses(Millicores measured, Millicores limit);
 
   Millicores median() const;  // by time
-  // Share of the time in which more than `pause` was used.
+  // Share of the time in which more than `pause` was wanted, guesses included.
   double busyShare(Millicores pause) const;
   Millicores highestMean() const;
   Millicores highestUsage() const;  // the same of what was used, guesses apart
@@ -44,6 +50,8 @@ class Window {
   // and is narrow (millicores and microseconds), the rest is touched only where there are guesses.
   std::array<std::int32_t, kCapacity> values_{};
   std::array<std::uint32_t, kCapacity> intervals_{};
+  std::uint64_t most_micros_;
+  std::int64_t mean_micros_;
   std::uint64_t span_ = 0;  // sum of the intervals
   std::size_t first_ = 0;   // the oldest
   std::size_t size_ = 0;

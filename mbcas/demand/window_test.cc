@@ -92,6 +92,14 @@ TEST(Window, TellsWhatWasUsedFromWhatWasGuessed) {
   EXPECT_EQ(feed.window.highestUsage(), 200_m);
 }
 
+TEST(Window, SpanAndMeanCanBeOthers) {
+  Window window(seconds(10), seconds(2));
+  for (int i = 0; i < 10; ++i) window.add(seconds(1), 100_m, 100_m);
+  window.add(seconds(1), 500_m, 500_m);
+  EXPECT_EQ(window.size(), 10u);
+  EXPECT_EQ(window.highestMean(), 300_m);
+}
+
 TEST(Window, KnowsHowMuchOfTheTimeWasBusy) {
   Feed feed;
   EXPECT_EQ(feed.window.busyShare(0_m), 0);
@@ -101,7 +109,9 @@ TEST(Window, KnowsHowMuchOfTheTimeWasBusy) {
   EXPECT_NEAR(feed.window.busyShare(50_m), 2.0 / 3, 1e-9);
   Feed guessing;
   guessing.window.add(seconds(1), 10_m, 1000_m, 10_m);
-  EXPECT_EQ(guessing.window.busyShare(50_m), 0) << "threads that wait are not busy";
+  EXPECT_EQ(guessing.window.busyShare(50_m), 1) << "to be held back is no pause";
+  guessing.window.correctGuesses(20_m, 500_m);
+  EXPECT_EQ(guessing.window.busyShare(50_m), 0) << "but there was hardly anything to hold back";
 }
 
 RC_GTEST_PROP(Window, AgreesWithTheObvious, ()) {

@@ -42,4 +42,10 @@ std::span<const double> Ideal::divide(std::span<const Want> wants, double second
   return gets_;
 }
 
+bool Ideal::satisfied(std::size_t pod) const {
+  constexpr double kNearlyAll = 0.98;
+  return static_cast<double>(clearing_.pods[pod].cpu.count()) >=
+         kNearlyAll * static_cast<double>(problem_.pods[pod].max.count());
+}
+
 }  // namespace mbcas::sim

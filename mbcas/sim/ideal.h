@@ -31,6 +31,8 @@ class Ideal {
   // CPU seconds that each pod gets in an interval of so many seconds, of so many cores. Valid until
   // the next call.
   std::span<const double> divide(std::span<const Want> wants, double seconds, double cores);
+  // A pod got (nearly) all it wanted, in the last interval.
+  bool satisfied(std::size_t pod) const;
   // Somebody wanted more than there was, in the last interval.
   bool scarce() const { return scarce_; }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "mbcas/base/units.h"
 
@@ -22,6 +24,18 @@ class Latencies {
     total_ += other.total_;
   }
   std::uint64_t count() const { return total_; }
+  // The distribution: values, ascending, each with the share of all that is not above it.
+  std::vector<std::pair<Nanos, double>> cumulative() const {
+    std::vector<std::pair<Nanos, double>> shares;
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i] == 0) continue;
+      seen += counts_[i];
+      shares.emplace_back(middle(i), static_cast<double>(seen) / static_cast<double>(total_));
+    }
+    return shares;
+  }
+  friend bool operator==(const Latencies&, const Latencies&) = default;
 
   // The middle of the bucket in which the share `p` of all jobs is reached; 0 without jobs.
   Nanos percentile(double p) const {

@@ -96,8 +96,10 @@ void Node::restartContainer(int pod, int container) {
   const int index = podAt(pod).containers[static_cast<std::size_t>(container)];
   Group& group = containerAt(index).group;
   const std::optional<double> quota = group.quota;
+  const double burst = group.burst;
   group = makeGroup();
   group.quota = quota;
+  group.burst = burst;
   group.left = quota.value_or(0);
   changed_ = true;
 }
@@ -118,6 +120,19 @@ void Node::setLimit(int pod, std::span<const std::optional<Millicores>> limits,
   for (std::size_t i = 0; i < limits.size(); ++i) {
     setQuota(containerAt(podAt(pod).containers[i]).group, limits[i]);
   }
+}
+
+void Node::setBurst(int pod, double share) {
+  podAt(pod).group.burst = share;
+  for (const int index : podAt(pod).containers) containerAt(index).group.burst = share;
+}
+
+void Node::setWeights(int pod, double weight, std::span<const double> weights) {
+  podAt(pod).weight = weight;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    containerAt(podAt(pod).containers[i]).weight = weights[i];
+  }
+  changed_ = true;
 }
 
 const Node::Container& Node::containerAt(int pod, int container) const {
@@ -214,15 +229,22 @@ void Node::beginPeriod(Group& group, Alarm alarm, int index) {
   if (group.left <= kNothing) group.throttled = true;
 }
 
+void Node::refill(Group& group) {
+  group.left = std::min(group.left + *group.quota, *group.quota * (1 + group.burst));
+}
+
 void Node::endPeriod(Group& group, Alarm alarm, int index) {
   if (group.period_end != now_) return;  // of a cgroup that is no more
   group.period_end.reset();
   if (!group.quota) return;
-  if (!group.used && !group.throttled) return;  // nobody ran: it sleeps until somebody does
+  if (!group.used && !group.throttled) {  // nobody ran: it sleeps until somebody does
+    refill(group);
+    return;
+  }
   ++group.periods;
   if (group.throttled) ++group.throttled_periods;
   changed_ |= group.throttled;
-  group.left = *group.quota;
+  refill(group);
   group.throttled = false;
   group.used = false;
   group.period_end = now_ + options_.period;

@@ -10,7 +10,8 @@
 // What it models:
 // - Bandwidth control at both levels, containers and pods: a quota of CPU time for each period;
 //   whoever has used it up stands still until the next. Periods of different groups begin at
-//   different times, as in the kernel. A new quota takes effect at once and starts full.
+//   different times, as in the kernel. A new quota takes effect at once and starts full. With a
+//   burst, a part of what is left unused is carried over.
 // - Sharing by weight: pods share the CPUs, containers their pod's part, threads their container's,
 //   each at most one CPU. Shares are those of ideal fair queueing: there are no time slices.
 // - The counters of cpu.stat, cpu.stat.local and cpu.pressure. Throttled time sums over CPUs.
@@ -70,6 +71,10 @@ class Node {
   // A limit for each container, and for the pod as a whole; nothing is no limit.
   void setLimit(int pod, std::span<const std::optional<Millicores>> containers,
                 std::optional<Millicores> whole);
+  // cpu.max.burst of the pod and its containers, as a share of their quotas (at most 1, as in the
+  // kernel): so much of what a period left unused may be used later, on top of the quota.
+  void setBurst(int pod, double share);
+  void setWeights(int pod, double weight, std::span<const double> containers);
 
   void advanceTo(Nanos time);
   // Of jobs that are done.
@@ -98,6 +103,7 @@ class Node {
   struct Group {
     std::uint64_t cgroup = 0;
     std::optional<double> quota;      // in a period
+    double burst = 0;                 // share of it that can be saved
     Nanos phase{0};                   // when its periods begin
     double left = 0;                  // of the quota, in this period
     std::optional<Nanos> period_end;  // awaited
@@ -157,6 +163,7 @@ class Node {
   void stepWorkload(int index);
   void beginPeriod(Group& group, Alarm alarm, int index);
   void endPeriod(Group& group, Alarm alarm, int index);
+  static void refill(Group& group);
   void divide();
   Nanos nextEvent(Nanos end) const;
   void run(Nanos time);

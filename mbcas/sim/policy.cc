@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 
 #include "mbcas/control/law.h"
 #include "mbcas/control/weight.h"
@@ -14,68 +13,11 @@
 namespace mbcas::sim {
 namespace {
 
-class Unlimited final : public Policy {
- public:
-  std::string_view name() const override { return "unlimited"; }
-  bool limits() const override { return false; }
-  std::vector<Move> decide(const NodeView&) override { return {}; }
-};
-
-class Static final : public Policy {
- public:
-  std::string_view name() const override { return "static"; }
-  std::vector<Move> decide(const NodeView&) override { return {}; }
-};
-
-class TwentyPercent final : public Policy {
- public:
-  std::string_view name() const override { return "twenty-percent"; }
-  bool writesCgroups() const override { return true; }
-
-  std::vector<Move> decide(const NodeView& node) override {
-    constexpr double kUp = 1.2;
-    constexpr double kDown = 0.8;
-    constexpr std::int64_t kMostTimes = 3;
-    const double load = meanLoad(node);
-    const bool overload = load >= 0.5;
-    const bool cooling = load >= 0.45;
-    std::vector<Move> moves;
-    for (std::size_t i = 0; i < node.pods.size(); ++i) {
-      const PodView& pod = node.pods[i];
-      Move move{i, {pod.limits.begin(), pod.limits.end()}};
-      for (std::size_t c = 0; c < pod.limits.size(); ++c) {
-        const std::optional<Millicores> declared = pod.spec->containers[c].limit;
-        if (!declared) continue;
-        const bool throttled = pod.signals->containers[c].cpu.throttled();
-        const double factor = overload ? kDown : throttled && !cooling ? kUp : 1;
-        const Millicores wanted(std::llround(static_cast<double>(pod.limits[c]->count()) * factor));
-        move.containers[c] = std::clamp(wanted, *declared, *declared * kMostTimes);
-      }
-      if (!std::ranges::equal(move.containers, pod.limits)) moves.push_back(std::move(move));
-    }
-    return moves;
-  }
-
- private:
-  // Share of the node's CPUs in use, over five samples.
-  double meanLoad(const NodeView& node) {
-    double used = 0;
-    for (const sense::PodSignals& pod : node.signals) used += pod.cpu.usageRate().cores();
-    loads_.push_back(used / node.cpus);
-    if (loads_.size() > 5) loads_.pop_front();
-    double sum = 0;
-    for (const double load : loads_) sum += load;
-    return sum / static_cast<double>(loads_.size());
-  }
-
-  std::deque<double> loads_;
-};
-
 // The pipeline of a node, and nothing else: signals, needs, law.
 class Mbcas final : public Policy {
  public:
-  Mbcas(std::string_view name, const control::Settings& settings, demand::Kind kind, unsigned cpus)
-      : name_(name), demand_({.kind = kind, .cpus = cpus}), law_(settings) {}
+  Mbcas(std::string_view name, const control::Settings& law, const demand::Settings& estimator)
+      : name_(name), demand_(estimator), law_(law) {}
 
   std::string_view name() const override { return name_; }
 
@@ -131,23 +73,19 @@ class Mbcas final : public Policy {
   control::NodeLaw law_;
 };
 
-constexpr std::array<std::string_view, 5> kNames = {"unlimited", "static", "twenty-percent",
-                                                    "classic", "responsive"};
+constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static",  "generous",
+                                                    "burst",          "hpa",     "vpa",
+                                                    "twenty-percent", "classic", "responsive"};
 
 }  // namespace
 
-std::unique_ptr<Policy> makeUnlimited() {
-  return std::make_unique<Unlimited>();
+std::optional<Millicores> Policy::firstLimit(Millicores declared, unsigned) const {
+  return declared;
 }
-std::unique_ptr<Policy> makeStatic() {
-  return std::make_unique<Static>();
-}
-std::unique_ptr<Policy> makeTwentyPercent() {
-  return std::make_unique<TwentyPercent>();
-}
-std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& settings,
-                                  demand::Kind estimator, unsigned cpus) {
-  return std::make_unique<Mbcas>(name, settings, estimator, cpus);
+
+std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
+                                  const demand::Settings& estimator) {
+  return std::make_unique<Mbcas>(name, law, estimator);
 }
 
 std::span<const std::string_view> policyNames() {
@@ -157,14 +95,19 @@ std::span<const std::string_view> policyNames() {
 Result<std::unique_ptr<Policy>> makePolicy(std::string_view name, unsigned cpus) {
   if (name == "unlimited") return makeUnlimited();
   if (name == "static") return makeStatic();
+  if (name == "generous") return makeGenerous();
+  if (name == "burst") return makeStaticBurst();
+  if (name == "hpa") return makeHpa();
+  if (name == "vpa") return makeVpa();
   if (name == "twenty-percent") return makeTwentyPercent();
   const Result<control::Profile> profile = control::parseProfile(name);
   if (!profile) {
     return failure(fmt::format("no policy \"{}\"; there are {}", name, fmt::join(kNames, ", ")));
   }
   const bool classic = *profile == control::Profile::kClassic;
-  return makeMbcas(name, control::settingsOf(*profile),
-                   classic ? demand::Kind::kClassic : demand::Kind::kResponsive, cpus);
+  return makeMbcas(
+      name, control::settingsOf(*profile),
+      {.kind = classic ? demand::Kind::kClassic : demand::Kind::kResponsive, .cpus = cpus});
 }
 
 }  // namespace mbcas::sim

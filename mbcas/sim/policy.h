@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "mbcas/control/settings.h"
 #include "mbcas/demand/estimator.h"
 #include "mbcas/sense/signals.h"
+#include "mbcas/sim/hpa.h"
 #include "mbcas/sim/scenario.h"
 
 namespace mbcas::sim {
@@ -23,6 +25,7 @@ struct PodView {
   // In force, of each container of the spec; of one without a declared limit, nothing.
   std::span<const std::optional<Millicores>> limits{};
   bool ready = true;
+  int replica = 0;  // the first; replicas share the spec
 };
 
 struct NodeView {
@@ -37,31 +40,51 @@ struct NodeView {
 struct Move {
   std::size_t pod = 0;                                  // in NodeView::pods
   std::vector<std::optional<Millicores>> containers{};  // new limits
+  // New requests, of each container; none: as they are. The move waits until they fit on the node.
+  std::vector<Millicores> requests{};
+};
+
+struct Scale {
+  const PodSpec* spec = nullptr;
+  int replicas = 1;  // there should be; a new one waits until its request fits on the node
 };
 
 class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string_view name() const = 0;
-  // False: pods run without any limit.
-  virtual bool limits() const { return true; }
+  // That a container begins with; nothing: it runs without.
+  virtual std::optional<Millicores> firstLimit(Millicores declared, unsigned cpus) const;
+  // cpu.max.burst, as a share of the limit.
+  virtual double burst() const { return 0; }
   // It writes cgroups itself: limits are in force at once.
   virtual bool writesCgroups() const { return false; }
   // Once per sample.
-  virtual std::vector<Move> decide(const NodeView& node) = 0;
+  virtual std::vector<Move> decide(const NodeView&) { return {}; }
+  // Likewise, after that.
+  virtual std::vector<Scale> scale(const NodeView&) { return {}; }
 };
 
 std::unique_ptr<Policy> makeUnlimited();
 std::unique_ptr<Policy> makeStatic();
+// Four times the declared limit, at most the node.
+std::unique_ptr<Policy> makeGenerous();
+// The declared limit and a burst of as much (cpu.max.burst), the most that the kernel allows.
+std::unique_ptr<Policy> makeStaticBurst();
 // As Koordinator's CFS quota burst: while a container is throttled and the node is below half of
 // its CPUs, 20 % more every second, up to three times the declared limit; 20 % less every second
 // while the node is above half.
 std::unique_ptr<Policy> makeTwentyPercent();
-// MBCAS: demand, law, guards, as on a node with so many CPUs.
-std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& settings,
-                                  demand::Kind estimator, unsigned cpus);
+// A HorizontalPodAutoscaler for every pod that consists of services; see hpa.h. Others keep their
+// declared limits.
+std::unique_ptr<Policy> makeHpa(const HpaSettings& settings = {});
+// A VerticalPodAutoscaler in place for every pod; see vpa.h.
+std::unique_ptr<Policy> makeVpa();
+// MBCAS: demand, law, guards.
+std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
+                                  const demand::Settings& estimator);
 
-// By name: unlimited, static, twenty-percent, responsive, classic.
+// By name: unlimited, static, generous, burst, hpa, vpa, twenty-percent, classic, responsive.
 std::span<const std::string_view> policyNames();
 Result<std::unique_ptr<Policy>> makePolicy(std::string_view name, unsigned cpus);
 

@@ -225,6 +225,7 @@ class Parser {
     fields.read("duration", scenario.duration, seconds(1));
     fields.read("settle", scenario.settle);
     fields.read("seed", scenario.seed, std::uint64_t{0}, ~std::uint64_t{0});
+    fields.read("nodes", scenario.nodes, 1U, 1000U);
     fields.read("interval", scenario.interval, milliseconds(100), seconds(60));
     fields.read("cpuStatLocal", scenario.stat_local);
     if (fields.has("actuation")) {
@@ -443,6 +444,13 @@ class Parser {
 };
 
 }  // namespace
+
+Scenario nodeOf(const Scenario& scenario, unsigned n) {
+  Scenario node = scenario;
+  node.nodes = 1;
+  node.seed += n;
+  return node;
+}
 
 Result<Scenario> parseScenario(std::string_view yaml, const std::string& directory) {
   if (yaml.size() > kLongestScenario) {

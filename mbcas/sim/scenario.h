@@ -50,6 +50,7 @@ struct Scenario {
   Nanos duration = std::chrono::minutes(10);
   Nanos settle = std::chrono::seconds(60);  // measurements begin then
   std::uint64_t seed = 1;
+  unsigned nodes = 1;                        // so many like this one, each with a seed of its own
   Nanos interval = std::chrono::seconds(1);  // between samples
   // How long a decided limit takes until it is in force: evenly distributed.
   Nanos delay_min = std::chrono::milliseconds(100);
@@ -64,6 +65,9 @@ struct Scenario {
 inline constexpr std::size_t kLongestScenario = 1 << 20;  // bytes of YAML
 inline constexpr std::size_t kMostPods = 2000;
 inline constexpr int kMostThreads = 256;  // of a container
+
+// Its n-th node, from 0.
+Scenario nodeOf(const Scenario& scenario, unsigned n);
 
 // Traces are read from `directory`; an empty one allows none.
 Result<Scenario> parseScenario(std::string_view yaml, const std::string& directory = "");

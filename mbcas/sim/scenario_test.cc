@@ -174,17 +174,19 @@ TEST(Scenario, ATraceIsReadFromBesideTheScenario) {
 
 TEST(Scenario, TheOnesThatCome) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("evaluation/scenarios")) {
-    if (entry.path().extension() != ".yaml") continue;
-    std::ostringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    const Result<Scenario> scenario = parseScenario(text.str(), entry.path().parent_path());
-    EXPECT_TRUE(scenario) << entry.path() << ": " << scenario.error().message();
-    EXPECT_EQ(scenario->name, entry.path().stem());
-    EXPECT_FALSE(scenario->description.empty());
-    ++files;
+  for (const char* folder : {"evaluation/scenarios", "evaluation/held-out", "evaluation/size"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      const Result<Scenario> scenario = parseScenario(text.str(), entry.path().parent_path());
+      ASSERT_TRUE(scenario) << entry.path() << ": " << scenario.error().message();
+      EXPECT_EQ(scenario->name, entry.path().stem());
+      EXPECT_FALSE(scenario->description.empty());
+      ++files;
+    }
   }
-  EXPECT_GE(files, 10);
+  EXPECT_GE(files, 19);
 }
 
 TEST(Profile, Shapes) {

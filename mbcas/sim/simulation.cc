@@ -1,7 +1,11 @@
 #include "mbcas/sim/simulation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "mbcas/control/weight.h"
@@ -15,6 +19,13 @@ constexpr double kReserve = 0.10;    // of the CPUs, which managed pods are not 
 constexpr double kThrottled = 0.02;  // 20 ms/s: worth a complaint
 constexpr Millicores kLeastFloor{100};
 constexpr double kChangesPer = 300;  // seconds
+constexpr double kCalm = 30;         // seconds without throttling: an episode is over
+constexpr double kCalmAtLast = 5;    // of one that the end of the simulation cut off
+constexpr double kPassing = 10;  // seconds: a shorter one that nobody answered is nobody's fault
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Of a new replica, from the decision to its first request; and how long one may finish its last.
+constexpr Nanos kStartsIn = std::chrono::seconds(3);
+constexpr Nanos kGrace = std::chrono::seconds(30);
 
 double seconds(Nanos time) {
   return static_cast<double>(time.count()) * 1e-9;
@@ -71,86 +82,211 @@ Simulation::Simulation(const Scenario& scenario, Policy& policy)
       moments_(scenario.pods.size()),
       ideal_(buyersOf(scenario)) {
   for (std::size_t i = 0; i < scenario.pods.size(); ++i) {
-    by_name_[scenario.pods[i].name] = i;
     if (scenario.pods[i].managed) buyers_.push_back(i);
   }
   wants_.resize(buyers_.size());
 }
 
-std::span<const std::optional<Millicores>> Simulation::limits(std::size_t pod) const {
-  return pods_[pod].limits;
+bool Simulation::present(const Pod& pod) const {
+  return !pod.instances.empty() && node_.present(pod.instances.front().index);
 }
 
-void Simulation::putInForce(Pod& pod, const Limits& limits) {
-  pod.limits = limits;
-  node_.setLimit(pod.index, limits, sum(limits));
+std::optional<Millicores> Simulation::limitOf(const Pod& pod) const {
+  Millicores total;
+  for (const Instance& instance : pod.instances) {
+    if (!node_.present(instance.index)) continue;
+    const std::optional<Millicores> limit = sum(instance.limits);
+    if (!limit) return std::nullopt;
+    total += *limit;
+  }
+  return total;
 }
 
-void Simulation::appear(std::size_t i) {
-  const PodSpec& spec = scenario_.pods[i];
-  Pod& pod = pods_[i];
-  // As the kubelet sets cpu.shares: by request, 2 at least.
+void Simulation::noteLimit(Pod& pod) const {
+  const double limit = limitOf(pod).value_or(Millicores(0)).cores();
+  pod.lowest = std::min(pod.lowest, limit);
+  pod.highest = std::max(pod.highest, limit);
+}
+
+// As the kubelet sets cpu.shares: by request, 2 at least.
+void Simulation::setRequests(const Instance& instance) {
   const auto weight = [](Millicores request) {
     return std::max(2.0, static_cast<double>(request.count()) * 1.024);
   };
-  pod.index = node_.addPod(spec.name, weight(spec.request()));
-  Limits limits;
+  std::vector<double> weights;
+  Millicores total;
+  for (const Millicores request : instance.requests) {
+    weights.push_back(weight(request));
+    total += request;
+  }
+  node_.setWeights(instance.index, weight(total), weights);
+}
+
+void Simulation::putInForce(Pod& pod, Instance& instance) {
+  instance.limits = instance.wanted;
+  node_.setLimit(instance.index, instance.limits, sum(instance.limits));
+  if (!instance.wanted_requests.empty()) {
+    instance.requests = std::exchange(instance.wanted_requests, {});
+    setRequests(instance);
+  }
+  instance.due.reset();
+  if (measuring()) ++pod.changes;
+  noteLimit(pod);
+}
+
+// One more instance of a pod: the first, or a replica of it.
+void Simulation::start(std::size_t i) {
+  const PodSpec& spec = scenario_.pods[i];
+  Pod& pod = pods_[i];
+  const bool first = pod.instances.empty();
+  if (first) pod.appeared = node_.now();
+  const std::string name =
+      first ? spec.name : fmt::format("{}~{}", spec.name, pod.instances.size());
+  Instance& instance = pod.instances.emplace_back();
+  instance.index = node_.addPod(name, 1);
+  instance.ready = first;
+  instance.ready_at = first ? node_.now() : node_.now() + kStartsIn;
+  const auto number = static_cast<int>(
+      std::ranges::count_if(pod.instances, [](const Instance& each) { return !each.leaves; }));
   for (std::size_t c = 0; c < spec.containers.size(); ++c) {
     const ContainerSpec& container = spec.containers[c];
     WorkloadSpec workload = container.workload;
-    workload.phase += node_.now();
-    node_.addContainer(pod.index, {container.name, weight(container.request)},
-                       makeWorkload(workload, randomOf(scenario_, i, c)));
-    limits.push_back(policy_.limits() || !spec.managed ? container.limit : std::nullopt);
+    workload.phase += pod.appeared;
+    node_.addContainer(instance.index, {container.name, 1},
+                       makeWorkload(workload, randomOf(scenario_, i, c),
+                                    {number - 1, pod.ready, instance.ready_at}));
+    const bool own = spec.managed && container.limit;
+    instance.limits.push_back(own ? policy_.firstLimit(*container.limit, scenario_.cpus)
+                                  : container.limit);
+    instance.requests.push_back(container.request);
   }
-  putInForce(pod, limits);
-  pod.lowest = pod.highest = sum(limits).value_or(Millicores(0)).cores();
+  setRequests(instance);
+  node_.setLimit(instance.index, instance.limits, sum(instance.limits));
+  node_.setBurst(instance.index, spec.managed ? policy_.burst() : 0);
+  by_name_[name] = {i, pod.instances.size() - 1};
+  if (first) {
+    pod.lowest = pod.highest = sum(instance.limits).value_or(Millicores(0)).cores();
+  } else {
+    if (measuring()) ++pod.changes;
+    noteLimit(pod);
+  }
+}
+
+// As the scheduler and the kubelet see it: by requests.
+bool Simulation::fits(Millicores more) const {
+  Millicores requests = more;
+  for (const Pod& pod : pods_) {
+    for (const Instance& instance : pod.instances) {
+      if (!node_.present(instance.index)) continue;
+      requests = std::accumulate(instance.requests.begin(), instance.requests.end(), requests);
+    }
+  }
+  return requests <= Millicores(static_cast<std::int64_t>(scenario_.cpus) * 1000);
+}
+
+void Simulation::adjustReplicas() {
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    Pod& pod = pods_[i];
+    if (!present(pod)) continue;
+    auto staying = static_cast<int>(
+        std::ranges::count_if(pod.instances, [](const Instance& each) { return !each.leaves; }));
+    for (; staying < pod.replicas && fits(scenario_.pods[i].request()); ++staying) start(i);
+    for (; staying > pod.replicas; --staying) {
+      const auto newest = std::find_if(pod.instances.rbegin(), pod.instances.rend(),
+                                       [](const Instance& each) { return !each.leaves; });
+      newest->leaves = node_.now() + kGrace;
+      if (newest->ready) --*pod.ready;
+    }
+    for (Instance& instance : pod.instances) {
+      if (!instance.leaves || !node_.present(instance.index)) continue;
+      double left = 0;
+      for (int c = 0; c < node_.containers(instance.index); ++c) {
+        left += node_.workload(instance.index, c).offered(node_.now());
+      }
+      left -= static_cast<double>(node_.podCounters(instance.index).usage.count());
+      if (left < 1e3 * node_.containers(instance.index)) instance.leaves = node_.now();
+    }
+  }
+}
+
+// The earliest; of several at once, the first pod's.
+std::optional<Simulation::Event> Simulation::nextEvent(Nanos until) const {
+  using Kind = Event::Kind;
+  std::optional<Event> next;
+  const auto consider = [&](Nanos at, std::size_t pod, std::size_t instance, Kind kind) {
+    if (at <= until && at >= node_.now() && (!next || at < next->at)) {
+      next = Event{at, pod, instance, kind};
+    }
+  };
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    const PodSpec& spec = scenario_.pods[i];
+    const Pod& pod = pods_[i];
+    if (pod.instances.empty()) {
+      consider(std::max(spec.start, node_.now()), i, 0, Kind::kAppear);
+      continue;
+    }
+    if (!present(pod)) continue;
+    if (spec.end) consider(*spec.end, i, 0, Kind::kEnd);
+    for (std::size_t k = 0; k < pod.instances.size(); ++k) {
+      const Instance& instance = pod.instances[k];
+      if (!node_.present(instance.index)) continue;
+      if (instance.due) consider(*instance.due, i, k, Kind::kLimit);
+      if (instance.leaves) consider(*instance.leaves, i, k, Kind::kLeave);
+      if (!instance.ready && !instance.leaves) consider(instance.ready_at, i, k, Kind::kReady);
+    }
+    if (pod.restarts < spec.restarts.size()) {
+      consider(spec.restarts[pod.restarts], i, 0, Kind::kRestart);
+    }
+  }
+  return next;
+}
+
+void Simulation::happen(const Event& event) {
+  Pod& pod = pods_[event.pod];
+  switch (event.kind) {
+    case Event::Kind::kAppear:
+      return start(event.pod);
+    case Event::Kind::kEnd:
+      for (const Instance& instance : pod.instances) {
+        if (node_.present(instance.index)) node_.removePod(instance.index);
+      }
+      return;
+    case Event::Kind::kLimit: {
+      Instance& instance = pod.instances[event.instance];
+      const auto total = [](const std::vector<Millicores>& requests) {
+        return std::accumulate(requests.begin(), requests.end(), Millicores(0));
+      };
+      const bool larger = !instance.wanted_requests.empty() &&
+                          total(instance.wanted_requests) > total(instance.requests);
+      if (larger && !fits(total(instance.wanted_requests) - total(instance.requests))) {
+        *instance.due += std::chrono::seconds(1);  // deferred by the kubelet
+        return;
+      }
+      putInForce(pod, instance);
+      sampler_.limitChanged(node_.podName(instance.index));
+      return;
+    }
+    case Event::Kind::kReady:
+      pod.instances[event.instance].ready = true;
+      ++*pod.ready;
+      return;
+    case Event::Kind::kLeave:
+      node_.removePod(pod.instances[event.instance].index);
+      if (measuring()) ++pod.changes;
+      return noteLimit(pod);
+    case Event::Kind::kRestart:
+      ++pod.restarts;
+      pod.lost += seconds(node_.counters(pod.instances.front().index, 0).local);
+      node_.restartContainer(pod.instances.front().index, 0);
+      return;
+  }
 }
 
 // Everything that happens at a time of its own until then, in order.
 void Simulation::prepare(Nanos until) {
-  while (true) {
-    // The earliest; of several at once, the first pod's.
-    std::optional<Nanos> next;
-    std::size_t who = 0;
-    const auto consider = [&](Nanos at, std::size_t i) {
-      if (at <= until && at >= node_.now() && (!next || at < *next)) {
-        next = at;
-        who = i;
-      }
-    };
-    for (std::size_t i = 0; i < pods_.size(); ++i) {
-      const PodSpec& spec = scenario_.pods[i];
-      if (pods_[i].index < 0) {
-        consider(std::max(spec.start, node_.now()), i);
-        continue;
-      }
-      if (!node_.present(pods_[i].index)) continue;
-      if (spec.end) consider(*spec.end, i);
-      if (pods_[i].due) consider(*pods_[i].due, i);
-      if (pods_[i].restarts < spec.restarts.size()) consider(spec.restarts[pods_[i].restarts], i);
-    }
-    if (!next) return;
-    node_.advanceTo(*next);
-    Pod& pod = pods_[who];
-    const PodSpec& spec = scenario_.pods[who];
-    if (pod.index < 0) {
-      appear(who);
-    } else if (spec.end && *spec.end <= *next) {
-      node_.removePod(pod.index);
-    } else if (pod.due && *pod.due <= *next) {
-      putInForce(pod, pod.wanted);
-      pod.due.reset();
-      if (measuring()) ++pod.changes;
-      const double limit = sum(pod.limits).value_or(Millicores(0)).cores();
-      pod.lowest = std::min(pod.lowest, limit);
-      pod.highest = std::max(pod.highest, limit);
-      sampler_.limitChanged(spec.name);
-    } else {
-      ++pod.restarts;
-      pod.lost += seconds(node_.counters(pod.index, 0).local);
-      node_.restartContainer(pod.index, 0);
-    }
+  while (const std::optional<Event> event = nextEvent(until)) {
+    node_.advanceTo(event->at);
+    happen(*event);
   }
 }
 
@@ -166,6 +302,7 @@ bool Simulation::step() {
   measure(seconds(until - from));
   sampler_.tick();
   act(look());
+  adjustReplicas();
   return node_.now() < scenario_.duration;
 }
 
@@ -176,8 +313,10 @@ NodeView Simulation::look() {
   view.signals = sampler_.signals();
   viewed_.clear();
   for (const sense::PodSignals& signals : view.signals) {
-    const std::size_t i = by_name_.at(signals.uid);
-    const PodSpec& spec = scenario_.pods[i];
+    const Place place = by_name_.find(signals.uid)->second;
+    const PodSpec& spec = scenario_.pods[place.pod];
+    const Instance& instance = pods_[place.pod].instances[place.instance];
+    if (instance.leaves) continue;
     const bool limited = std::ranges::any_of(
         spec.containers, [](const ContainerSpec& c) { return c.limit.has_value(); });
     if (!spec.managed || !limited) {
@@ -185,22 +324,29 @@ NodeView Simulation::look() {
       view.unmanaged_requests += spec.request();
       continue;
     }
-    const bool ready = spec.ready_after && node_.now() >= spec.start + *spec.ready_after;
-    viewed_.push_back(i);
-    view.pods.push_back({&spec, &signals, pods_[i].limits, ready});
+    const bool ready = spec.ready_after && node_.now() >= instance.ready_at &&
+                       node_.now() >= spec.start + *spec.ready_after;
+    viewed_.push_back(place);
+    view.pods.push_back(
+        {&spec, &signals, instance.limits, ready, static_cast<int>(place.instance)});
   }
   return view;
 }
 
 void Simulation::act(const NodeView& view) {
   for (Move& move : policy_.decide(view)) {
-    Pod& pod = pods_[viewed_[move.pod]];
-    pod.wanted = std::move(move.containers);
-    if (pod.due) continue;  // under way already: what is wanted last arrives
+    const Place place = viewed_[move.pod];
+    Instance& instance = pods_[place.pod].instances[place.instance];
+    instance.wanted = std::move(move.containers);
+    instance.wanted_requests = std::move(move.requests);
+    if (instance.due) continue;  // under way already: what is wanted last arrives
     const double delay = policy_.writesCgroups() ? 0
                                                  : random_.uniform(seconds(scenario_.delay_min),
                                                                    seconds(scenario_.delay_max));
-    pod.due = node_.now() + Nanos(std::llround(delay * 1e9));
+    instance.due = node_.now() + Nanos(std::llround(delay * 1e9));
+  }
+  for (const Scale& scale : policy_.scale(view)) {
+    pods_[static_cast<std::size_t>(scale.spec - scenario_.pods.data())].replicas = scale.replicas;
   }
 }
 
@@ -210,21 +356,23 @@ void Simulation::measure(double interval) {
     Pod& pod = pods_[i];
     moments_[i] = {};
     grown_[i] = {};
-    if (pod.index < 0 || !node_.present(pod.index)) {
+    if (!present(pod)) {
       pod.streak = 0;
       continue;
     }
     moments_[i].present = true;
     Totals now;
     now.throttled = pod.lost;
-    for (int c = 0; c < node_.containers(pod.index); ++c) {
-      const double offered = node_.workload(pod.index, c).offered(node_.now()) * 1e-9;
-      const auto kind = scenario_.pods[i].containers[static_cast<std::size_t>(c)].workload.kind;
-      now.offered += offered;
-      if (kind == WorkloadSpec::Kind::kSpin) now.passing += offered;
-      now.throttled += seconds(node_.counters(pod.index, c).local);
+    for (const Instance& instance : pod.instances) {
+      for (int c = 0; c < node_.containers(instance.index); ++c) {
+        const double offered = node_.workload(instance.index, c).offered(node_.now()) * 1e-9;
+        const auto kind = scenario_.pods[i].containers[static_cast<std::size_t>(c)].workload.kind;
+        now.offered += offered;
+        if (kind == WorkloadSpec::Kind::kSpin) now.passing += offered;
+        now.throttled += seconds(node_.counters(instance.index, c).local);
+      }
+      now.used += seconds(node_.podCounters(instance.index).usage);
     }
-    now.used = seconds(node_.podCounters(pod.index).usage);
     const Totals before = std::exchange(pod.last, now);
     grown_[i] = {.offered = now.offered - before.offered,
                  .used = now.used - before.used,
@@ -236,18 +384,54 @@ void Simulation::measure(double interval) {
     Pod& pod = pods_[i];
     const Totals& grown = grown_[i];
     if (!moments_[i].present) continue;
-    moments_[i] = {true, grown.offered / interval, grown.used / interval,
-                   grown.throttled / interval, sum(pod.limits)};
+    const std::optional<Millicores> limit = limitOf(pod);
+    moments_[i] = {true,
+                   grown.offered / interval,
+                   grown.used / interval,
+                   grown.throttled / interval,
+                   limit,
+                   *pod.ready};
     pod.window += grown;
     if (measuring()) {
       pod.total += grown;
       pod.measured += interval;
+      pod.reserved += limit.value_or(Millicores(0)).cores() * interval;
     }
-    pod.streak = grown.throttled / interval >= kThrottled ? pod.streak + interval : 0;
+    const bool throttled = grown.throttled / interval >= kThrottled;
+    pod.streak = throttled ? pod.streak + interval : 0;
     pod.window_streak = std::max(pod.window_streak, pod.streak);
+  }
+  for (std::size_t k = 0; k < buyers_.size(); ++k) {
+    const std::size_t i = buyers_[k];
+    if (!moments_[i].present) continue;
+    const bool throttled = moments_[i].throttled >= kThrottled;
+    followEpisode(pods_[i], throttled && ideal_.satisfied(k), interval);
   }
   window_seconds_ += interval;
   if (window_seconds_ >= kWindow - interval / 2) closeWindow();
+}
+
+void Simulation::followEpisode(Pod& pod, bool throttled, double interval) {
+  const double now = seconds(node_.now());
+  const double limit = limitOf(pod).value_or(Millicores(0)).cores();
+  if (!pod.episode) {
+    if (throttled) pod.episode = Episode{now - interval, now, limit, {}};
+    return;
+  }
+  Episode& episode = *pod.episode;
+  if (throttled) episode.last_throttled = now;
+  // Raised within the interval that has passed.
+  if (!episode.raised && limit > episode.limit) episode.raised = now - episode.since;
+  if (now - episode.last_throttled < kCalm) return;
+  episode_times_.add(episode, true);
+  pod.episode.reset();
+}
+
+void Simulation::EpisodeTimes::add(const Episode& episode, bool over) {
+  const double lasted = episode.last_throttled - episode.since;
+  if (!episode.raised && lasted <= kPassing) return;
+  reactions.push_back(episode.raised.value_or(kNever));
+  convergences.push_back(over ? lasted : kNever);
 }
 
 // What the best division would have given each, in this interval.
@@ -274,6 +458,9 @@ void Simulation::closeWindow() {
   double got = 0;
   double ideal = 0;
   double used = 0;
+  double shares = 0;
+  double squares = 0;
+  double sharers = 0;
   for (const std::size_t i : buyers_) {
     Pod& pod = pods_[i];
     const PodSpec& spec = scenario_.pods[i];
@@ -291,16 +478,24 @@ void Simulation::closeWindow() {
     if (!measuring() || demand <= 0) continue;
     (free ? free_throttled_ : constrained_throttled_) += window.throttled / span;
     (free ? free_windows_ : constrained_windows_) += 1;
+    held_back_.add(Nanos(std::llround(window.throttled / span * 1e9)));
     const double weight = control::weightOf(spec.request(), spec.priority);
     weights += weight;
     got += weight * std::log(std::clamp(window.used / demand, 1e-3, 1.0));
     ideal += weight * std::log(std::clamp(window.ideal / demand, 1e-3, 1.0));
+    if (window.ideal > 0) {
+      const double share = std::min(window.used / window.ideal, 1.0);
+      shares += share;
+      squares += share * share;
+      ++sharers;
+    }
   }
   if (!measuring()) return;
   window_use_.push_back(used);
   window_most_.push_back(capacity);
   ++windows_;
   scarce_ += scarce;
+  jain_ += squares > 0 ? shares * shares / (sharers * squares) : 1;
   fairness_ += weights > 0 ? std::exp((got - ideal) / weights) : 1;
 }
 
@@ -313,30 +508,35 @@ Report Simulation::report() const {
   report.seed = scenario_.seed;
   report.seconds = seconds(node_.now());
   Latencies services;
+  EpisodeTimes times = episode_times_;
   double managed = 0;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     const Pod& pod = pods_[i];
     const PodSpec& spec = scenario_.pods[i];
     PodReport out{.name = spec.name, .managed = spec.managed};
-    if (pod.index >= 0) {
+    if (!pod.instances.empty()) {
       out.offered =
           std::min({ratio(pod.total.offered, pod.measured), static_cast<double>(scenario_.cpus),
                     static_cast<double>(threadsOf(spec))});
       out.used = ratio(pod.total.used, pod.measured);
       out.throttled = ratio(pod.total.throttled, pod.measured);
       out.relief = pod.relief;
-      if (const auto limit = sum(pod.limits)) out.last_limit = limit->cores();
+      out.reserved = ratio(pod.reserved, pod.measured);
+      const auto limit = present(pod) ? limitOf(pod) : sum(pod.instances.front().limits);
+      if (limit) out.last_limit = limit->cores();
       out.lowest_limit = pod.lowest;
       out.highest_limit = pod.highest;
       out.changes = ratio(pod.changes * kChangesPer, pod.measured);
       Latencies all;
-      for (int c = 0; c < node_.containers(pod.index); ++c) {
-        const Workload& workload = node_.workload(pod.index, c);
-        all.add(workload.latencies());
-        out.refused += workload.refused();
-        const auto kind = spec.containers[static_cast<std::size_t>(c)].workload.kind;
-        if (spec.managed && kind == WorkloadSpec::Kind::kService) {
-          services.add(workload.latencies());
+      for (const Instance& instance : pod.instances) {
+        for (int c = 0; c < node_.containers(instance.index); ++c) {
+          const Workload& workload = node_.workload(instance.index, c);
+          all.add(workload.latencies());
+          out.refused += workload.refused();
+          const auto kind = spec.containers[static_cast<std::size_t>(c)].workload.kind;
+          if (spec.managed && kind == WorkloadSpec::Kind::kService) {
+            services.add(workload.latencies());
+          }
         }
       }
       out.jobs = all.count();
@@ -351,6 +551,10 @@ Report Simulation::report() const {
     if (spec.managed) {
       ++managed;
       report.used += pod.measured > 0 ? pod.total.used : 0;
+      report.reserved += pod.reserved;
+      if (pod.episode) {
+        times.add(*pod.episode, report.seconds - pod.episode->last_throttled >= kCalmAtLast);
+      }
       report.changes += out.changes;
       report.most_changes = std::max(report.most_changes, out.changes);
       report.relief = std::max(report.relief, out.relief);
@@ -359,15 +563,18 @@ Report Simulation::report() const {
   }
   const double measured = std::max(0.0, seconds(node_.now() - scenario_.settle));
   report.used = ratio(report.used, measured);
+  report.reserved = ratio(report.reserved, measured);
   report.changes = ratio(report.changes, managed);
   report.throttled_free = ratio(free_throttled_, free_windows_);
   report.throttled_constrained = ratio(constrained_throttled_, constrained_windows_);
   report.fairness = windows_ > 0 ? fairness_ / windows_ : 1;
+  report.jain = windows_ > 0 ? jain_ / windows_ : 1;
   report.scarce = ratio(scarce_, windows_);
-  if (services.count() > 0) {
-    report.p50 = milliseconds(services.percentile(0.5));
-    report.p99 = milliseconds(services.percentile(0.99));
-  }
+  report.reactions = std::move(times.reactions);
+  report.convergences = std::move(times.convergences);
+  report.requests = services;
+  summariseRequests(report);
+  report.held_back = held_back_;
   report.window_use = window_use_;
   report.window_most = window_most_;
   return report;

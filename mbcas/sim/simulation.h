@@ -1,7 +1,7 @@
 // One scenario under one policy, sample by sample.
 //
 //   Simulation simulation(scenario, *policy);
-//   while (simulation.step()) ...            // look at node(), limits()
+//   while (simulation.step()) ...            // look at node(), moments()
 //   Report report = simulation.report();
 //
 // Deterministic: the same scenario, seed and policy give the same report, and pods offer the same
@@ -36,9 +36,6 @@ class Simulation {
 
   const Node& node() const { return node_; }
   Nanos now() const { return node_.now(); }
-  // In force, of the containers of a pod of the scenario.
-  std::span<const std::optional<Millicores>> limits(std::size_t pod) const;
-
   // What happened to each pod in the last interval, for a course over time. By true counters.
   struct Moment {
     bool present = false;
@@ -46,6 +43,7 @@ class Simulation {
     double used = 0;
     double throttled = 0;
     std::optional<Millicores> limit{};
+    int replicas = 1;
   };
   std::span<const Moment> moments() const { return moments_; }
 
@@ -67,31 +65,74 @@ class Simulation {
       return *this;
     }
   };
-  struct Pod {
-    int index = -1;  // on the node; -1: not there yet
+  // A pod of the scenario runs as one instance, or as several that share its requests.
+  struct Instance {
+    int index = 0;  // on the node
     Limits limits{};
-    Limits wanted{};             // on its way
-    std::optional<Nanos> due{};  // in force then
-    std::size_t restarts = 0;    // done
-    Totals last{};               // at the last sample
-    double lost = 0;             // throttled time that went with restarted containers
-    Totals total{};              // since measuring began
-    Totals window{};             // in this window
-    double streak = 0;           // seconds that it has been throttled, without a pause
-    double window_streak = 0;    // the longest in this window
+    std::vector<Millicores> requests{};
+    Limits wanted{};                            // on their way
+    std::vector<Millicores> wanted_requests{};  // none: as they are
+    std::optional<Nanos> due{};                 // in force then
+    Nanos ready_at{0};                          // takes requests from then on
+    bool ready = false;
+    std::optional<Nanos> leaves{};  // takes none any more, and is gone then
+  };
+  // From when a pod is throttled for want of a limit until it has long not been.
+  struct Episode {
+    double since = 0;                // seconds
+    double last_throttled = 0;       // likewise
+    double limit = 0;                // cores, at the start
+    std::optional<double> raised{};  // seconds after the start
+  };
+  struct EpisodeTimes {
+    std::vector<double> reactions{};
+    std::vector<double> convergences{};
+    void add(const Episode& episode, bool over);
+  };
+  struct Pod {
+    std::vector<Instance> instances{};  // in the order of their start; the first is the scenario's
+    std::shared_ptr<int> ready = std::make_shared<int>(1);  // instances that take requests
+    Nanos appeared{0};
+    int replicas = 1;          // that there should be
+    std::size_t restarts = 0;  // done
+    Totals last{};             // at the last sample
+    double lost = 0;           // throttled time that went with restarted containers
+    Totals total{};            // since measuring began
+    Totals window{};           // in this window
+    double streak = 0;         // seconds that it has been throttled, without a pause
+    double window_streak = 0;  // the longest in this window
     double relief = 0;
+    std::optional<Episode> episode{};
     double changes = 0;
     double measured = 0;  // seconds that it was there
+    double reserved = 0;  // limit times seconds
     double lowest = 0;
     double highest = 0;
   };
+  // Something that happens at a time of its own.
+  struct Event {
+    enum class Kind { kAppear, kEnd, kLimit, kReady, kLeave, kRestart };
+    Nanos at{0};
+    std::size_t pod = 0;
+    std::size_t instance = 0;
+    Kind kind = Kind::kAppear;
+  };
 
   void prepare(Nanos until);
-  void appear(std::size_t i);
-  void putInForce(Pod& pod, const Limits& limits);
+  std::optional<Event> nextEvent(Nanos until) const;
+  void happen(const Event& event);
+  void start(std::size_t i);
+  void putInForce(Pod& pod, Instance& instance);
+  void setRequests(const Instance& instance);
+  void adjustReplicas();
+  bool fits(Millicores more) const;
+  bool present(const Pod& pod) const;
+  std::optional<Millicores> limitOf(const Pod& pod) const;
+  void noteLimit(Pod& pod) const;
   NodeView look();
   void act(const NodeView& view);
   void measure(double interval);
+  void followEpisode(Pod& pod, bool throttled, double interval);
   void compareWithIdeal(double interval);
   void closeWindow();
   bool measuring() const { return node_.now() > scenario_.settle; }
@@ -105,8 +146,12 @@ class Simulation {
   std::vector<Pod> pods_;      // parallel to the scenario's
   std::vector<Totals> grown_;  // in the last interval, of each
   std::vector<Moment> moments_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;  // into pods_
-  std::vector<std::size_t> viewed_;                          // pods_ of the view's pods
+  struct Place {
+    std::size_t pod;
+    std::size_t instance;
+  };
+  std::map<std::string, Place, std::less<>> by_name_;
+  std::vector<Place> viewed_;  // of the view's pods
 
   Ideal ideal_;
   std::vector<Ideal::Want> wants_;   // of managed pods
@@ -116,6 +161,7 @@ class Simulation {
   double window_scarce_ = 0;
   double window_capacity_ = 0;
   double fairness_ = 0;
+  double jain_ = 0;
   double scarce_ = 0;
   double windows_ = 0;
   double free_throttled_ = 0;
@@ -124,6 +170,8 @@ class Simulation {
   double constrained_windows_ = 0;
   std::vector<double> window_use_;
   std::vector<double> window_most_;
+  Latencies held_back_;
+  EpisodeTimes episode_times_;
 };
 
 // All of it.

@@ -151,7 +151,8 @@ TEST(Policy, ByName) {
     EXPECT_EQ((*policy)->name(), name);
   }
   EXPECT_EQ(makePolicy("wish", 4).error().message(),
-            "no policy \"wish\"; there are unlimited, static, twenty-percent, classic, responsive");
+            "no policy \"wish\"; there are unlimited, static, generous, burst, hpa, vpa, "
+            "twenty-percent, classic, responsive");
 }
 
 TEST(Ideal, DividesByWeightAndCarriesOver) {
@@ -176,7 +177,7 @@ TEST(Report, JsonAndCsv) {
   Report report{.scenario = "s", .policy = "static", .seed = 1, .seconds = 60};
   report.pods.push_back({.name = "a,\"b\"", .used = 0.25, .p99 = 12.5});
   EXPECT_EQ(toCsv({{report}}).substr(toCsv({{report}}).find('\n') + 1),
-            "s,static,\"a,\"\"b\"\"\",0.0000,0.2500,0.0000,0,0,0,0,0,0.00,,12.5,0,0\n");
+            "s,static,\"a,\"\"b\"\"\",0.0000,0.2500,0.0000,0.0000,0,0,0,0,0,0.00,,12.5,0,0\n");
   const std::string json = toJson({{report}});
   EXPECT_NE(json.find("\"p99Milliseconds\":12.5"), std::string::npos);
   EXPECT_EQ(json.find("usedBesideUnlimited"), std::string::npos);

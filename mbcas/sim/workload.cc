@@ -159,8 +159,8 @@ class Queue : public Workload {
 
 class Service final : public Queue {
  public:
-  Service(const WorkloadSpec& spec, Random random)
-      : Queue(spec.threads), spec_(spec), random_(random) {}
+  Service(const WorkloadSpec& spec, Random random, Replica replica)
+      : Queue(spec.threads), spec_(spec), random_(random), replica_(std::move(replica)) {}
 
  private:
   // By thinning: candidates at the highest rate, of which a share is taken.
@@ -178,11 +178,21 @@ class Service final : public Queue {
     const auto mean = static_cast<double>(spec_.work.count());
     const double size =
         spec_.sizes == WorkloadSpec::Sizes::kFixed ? mean : random_.exponential(mean);
-    add(at, size, static_cast<std::size_t>(spec_.queue));
+    ++requests_;
+    if (isOwn(at)) add(at, size, static_cast<std::size_t>(spec_.queue));
+  }
+  // By the request's number, not by chance: all replicas must agree.
+  bool isOwn(Nanos at) const {
+    if (at < replica_.since) return false;
+    const auto ready = static_cast<std::uint64_t>(*replica_.ready);
+    if (ready <= 1) return replica_.number == 0;
+    return Random(requests_).next() % ready == static_cast<std::uint64_t>(replica_.number);
   }
 
   WorkloadSpec spec_;
   Random random_;
+  Replica replica_;
+  std::uint64_t requests_ = 0;
 };
 
 class Bursty final : public Queue {
@@ -209,7 +219,8 @@ class Bursty final : public Queue {
 
 }  // namespace
 
-std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random) {
+std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random,
+                                       const Replica& replica) {
   switch (spec.kind) {
     case WorkloadSpec::Kind::kSpin:
       return std::make_unique<Spin>(spec);
@@ -218,7 +229,7 @@ std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random) 
     case WorkloadSpec::Kind::kBursty:
       return std::make_unique<Bursty>(spec, random);
     case WorkloadSpec::Kind::kService:
-      return std::make_unique<Service>(spec, random);
+      return std::make_unique<Service>(spec, random, replica);
     case WorkloadSpec::Kind::kIdle:
       break;
   }

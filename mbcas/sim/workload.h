@@ -78,6 +78,15 @@ class Workload {
   int threads_;
 };
 
-std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random);
+// One of several that share the requests of a service, each as likely as the others. All draw the
+// same requests, and each takes its own, so that together they are offered what one would be.
+struct Replica {
+  int number = 0;
+  std::shared_ptr<const int> ready = std::make_shared<const int>(1);  // so many take requests now
+  Nanos since{0};                                                     // what came before is not its
+};
+
+std::unique_ptr<Workload> makeWorkload(const WorkloadSpec& spec, Random random,
+                                       const Replica& replica = {});
 
 }  // namespace mbcas::sim

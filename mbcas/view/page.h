@@ -1,7 +1,11 @@
-// A page of text, tables and plots as one HTML file that needs nothing else.
+// A page of text, tables and plots as one HTML file that needs nothing else, for any width of
+// screen.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mbcas/view/plot.h"
@@ -14,9 +18,15 @@ class Page {
 
   void heading(const std::string& text);
   void paragraph(const std::string& text);
-  // The first row is the header; a cell of a later row that begins with a digit is set right.
-  void table(const std::vector<std::vector<std::string>>& rows);
+  using Row = std::vector<std::string>;
+  using Cells = std::set<std::pair<std::size_t, std::size_t>>;  // row and column, from 0
+  // The first row is the header; a column in which a cell begins with a digit is set right.
+  // `best` are marked. The first column stays in sight where the rest has to be scrolled.
+  void table(const std::vector<Row>& rows, const Cells& best = {});
   void plot(const Plot& plot);
+  // What follows until the end of the fold is shown on request.
+  void beginFold(const std::string& text);
+  void endFold();
 
   std::string toString() const;
 

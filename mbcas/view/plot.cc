@@ -10,11 +10,12 @@ namespace mbcas::view {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 260;
-constexpr double kLeft = 58, kRight = 14, kTop = 46, kBottom = 40;
+constexpr double kLeft = 58, kRight = 14, kTop = 46, kBottom = 40, kLegendLine = 16;
 
-// Told apart also by those who see red and green alike (Okabe and Ito).
-constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                 "#e69f00", "#56b4e9", "#000000"};
+// Told apart also by those who see red and green alike (the first seven: Okabe and Ito).
+constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                  "#e69f00", "#56b4e9", "#000000", "#999999",
+                                                  "#7b4f1d", "#5b2a86"};
 
 // 1, 2 or 5 times a power of ten, so that about `count` of them make up the range.
 double tickStep(double range, int count) {
@@ -58,29 +59,122 @@ std::string escapeXml(const std::string& text) {
   return escaped;
 }
 
+namespace {
+
+bool drawable(const Plot& plot, const Point& point) {
+  return std::isfinite(point.y) && std::isfinite(point.x) && (!plot.x_log || point.x > 0);
+}
+double across(const Plot& plot, double x) {
+  return plot.x_log ? std::log10(x) : x;
+}
+
+// Where each series stands in the legend: as many in a line as there is room for.
+struct Place {
+  double x;
+  int line;
+};
+std::vector<Place> legendOf(const Plot& plot) {
+  std::vector<Place> places;
+  Place next{kLeft, 0};
+  for (const Series& series : plot.series) {
+    const double width = 36 + 6.4 * static_cast<double>(series.name.size());
+    if (next.x > kLeft && next.x + width > kWidth) next = {kLeft, next.line + 1};
+    places.push_back(next);
+    next.x += width;
+  }
+  return places;
+}
+
+std::string xTicks(const Plot& plot, double low, double high, const Scale& x, double bottom) {
+  std::string out;
+  const auto tick = [&](double at, const std::string& label) {
+    out += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#555\">{}</text>\n", x(at),
+        bottom + 15, label);
+  };
+  if (plot.x_log) {
+    for (double power = std::ceil(low - 1e-9); power <= high + 1e-9; ++power) {
+      tick(power, fmt::format("{:g}", std::pow(10, power)));
+    }
+    return out;
+  }
+  const double step = tickStep(high - low, 8);
+  const double first = std::ceil(low / step - 1e-9) * step;
+  const int count = static_cast<int>(std::floor((high - first) / step + 1e-9));
+  for (int i = 0; i <= count; ++i) tick(first + i * step, fmt::format("{:g}", first + i * step));
+  return out;
+}
+
+// The line of a series and its dots. Points along a level are left out: most of what is drawn are
+// limits, which hold for long.
+std::pair<std::string, std::string> linesOf(const Plot& plot, const Series& series, const Scale& x,
+                                            const Scale& y, const char* colour) {
+  std::string path;
+  std::string dots;
+  std::string level;               // of the last point; empty: the line begins anew
+  std::optional<std::string> end;  // of that level, not yet drawn
+  const auto draw = [&](const std::string& at, const std::string& height) {
+    path += fmt::format("{}{} {}", level.empty() ? 'M' : 'L', at, height);
+  };
+  const auto drawEnd = [&] {
+    if (end) draw(*end, level);
+    end.reset();
+  };
+  for (const Point& point : series.points) {
+    if (!drawable(plot, point)) {
+      drawEnd();
+      level.clear();
+      continue;
+    }
+    const std::string at = fmt::format("{:.1f}", x(across(plot, point.x)));
+    const std::string height = fmt::format("{:.1f}", y(std::max(point.y, 0.0)));
+    if (series.dots) {
+      dots +=
+          fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"{}\"/>\n", at, height, colour);
+    }
+    if (height == level) {
+      end = at;
+      continue;
+    }
+    if (series.stepped && !level.empty()) end = at;
+    drawEnd();
+    draw(at, height);
+    level = height;
+  }
+  drawEnd();
+  return {path, dots};
+}
+
+}  // namespace
+
 std::string svg(const Plot& plot) {
   double x_low = 0, x_high = 1, top = plot.y_top.value_or(0);
   bool first = true;
   for (const Series& series : plot.series) {
     for (const Point& point : series.points) {
-      if (!std::isfinite(point.y) || !std::isfinite(point.x)) continue;
-      x_low = first ? point.x : std::min(x_low, point.x);
-      x_high = first ? point.x : std::max(x_high, point.x);
+      if (!drawable(plot, point)) continue;
+      const double at = across(plot, point.x);
+      x_low = first ? at : std::min(x_low, at);
+      x_high = first ? at : std::max(x_high, at);
       top = std::max(top, point.y);
       first = false;
     }
   }
   if (x_high <= x_low) x_high = x_low + 1;
   if (top <= 0) top = 1;
+  const std::vector<Place> legend = legendOf(plot);
+  const double lowered = legend.empty() ? 0 : kLegendLine * legend.back().line;
+  const double height = kHeight + lowered;
+  const double bottom = height - kBottom;
   const double y_step = tickStep(top, 4);
   const Scale x{x_low, x_high, kLeft, kWidth - kRight};
-  const Scale y{0, std::ceil(top / y_step - 1e-9) * y_step, kHeight - kBottom, kTop};
+  const Scale y{0, std::ceil(top / y_step - 1e-9) * y_step, bottom, kTop + lowered};
 
   std::string out = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" font-family="sans-serif" font-size="11">)"
       "\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"{}\" y=\"16\" font-size=\"13\" font-weight=\"bold\">{}</text>\n",
-      kWidth, kHeight, kLeft, escapeXml(plot.title));
+      kWidth, height, kLeft, escapeXml(plot.title));
   const int y_ticks = static_cast<int>(std::lround(y.to / y_step));
   for (int i = 0; i <= y_ticks; ++i) {
     const double value = i * y_step;
@@ -89,52 +183,39 @@ std::string svg(const Plot& plot) {
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#555\">{:g}</text>\n",
         kLeft, kWidth - kRight, y(value), y(value), kLeft - 6, y(value) + 4, value);
   }
-  const double x_step = tickStep(x_high - x_low, 8);
-  const double x_first = std::ceil(x_low / x_step - 1e-9) * x_step;
-  const int x_ticks = static_cast<int>(std::floor((x_high - x_first) / x_step + 1e-9));
-  for (int i = 0; i <= x_ticks; ++i) {
-    const double value = x_first + i * x_step;
-    out += fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#555\">{:g}</text>\n",
-        x(value), kHeight - kBottom + 15, value);
-  }
+  out += xTicks(plot, x_low, x_high, x, bottom);
+  const double middle = (kTop + lowered + bottom) / 2;
   out += fmt::format(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#555\">{}</text>\n"
       "<text x=\"12\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#555\" "
       "transform=\"rotate(-90 12 {:.1f})\">{}</text>\n",
-      kWidth - kRight, kHeight - 8, escapeXml(plot.x_label), (kTop + kHeight - kBottom) / 2,
-      (kTop + kHeight - kBottom) / 2, escapeXml(plot.y_label));
+      kWidth - kRight, height - 8, escapeXml(plot.x_label), middle, middle,
+      escapeXml(plot.y_label));
   for (const Plot::Mark& mark : plot.marks) {
+    const double at = x(across(plot, mark.x));
     out += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"#888\" "
         "stroke-dasharray=\"2 3\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\" fill=\"#555\">{5}</text>\n",
-        x(mark.x), kTop, kHeight - kBottom, x(mark.x) + 4, kTop + 10, escapeXml(mark.text));
+        at, kTop + lowered, bottom, at + 4, kTop + lowered + 10, escapeXml(mark.text));
   }
-  double legend = kLeft;
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
     const Series& series = plot.series[i];
-    const char* colour = kColours[i % kColours.size()];
-    std::string path;
-    double last = 0;
-    bool drawing = false;
-    for (const Point& point : series.points) {
-      if (!std::isfinite(point.y) || !std::isfinite(point.x)) {
-        drawing = false;
-        continue;
-      }
-      if (drawing && series.stepped) path += fmt::format("L{:.1f} {:.1f}", x(point.x), last);
-      last = y(std::max(point.y, 0.0));
-      path += fmt::format("{}{:.1f} {:.1f}", drawing ? 'L' : 'M', x(point.x), last);
-      drawing = true;
-    }
-    const char* dash = series.dashed ? " stroke-dasharray=\"5 3\"" : "";
+    const std::size_t place = series.colour.value_or(i);
+    const char* colour = kColours[place % kColours.size()];
+    // Colours that come again are told apart by dashes.
+    constexpr std::array kDashes = {"", " stroke-dasharray=\"5 3\"", " stroke-dasharray=\"1 3\""};
+    const std::size_t round = place / kColours.size() + (series.dashed ? 1 : 0);
+    const char* dash = kDashes[round % kDashes.size()];
+    const auto [path, dots] = linesOf(plot, series, x, y, colour);
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.7\"{}/>\n",
                        path, colour, dash);
+    out += dots;
+    const double line = 30 + kLegendLine * legend[i].line;
     out += fmt::format(
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"30\" y2=\"30\" stroke=\"{}\" stroke-width=\"2\"{}/>"
-        "<text x=\"{:.1f}\" y=\"34\">{}</text>\n",
-        legend, legend + 16, colour, dash, legend + 20, escapeXml(series.name));
-    legend += 36 + 6.4 * static_cast<double>(series.name.size());
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" "
+        "stroke-width=\"2\"{}/><text x=\"{:.1f}\" y=\"{}\">{}</text>\n",
+        legend[i].x, legend[i].x + 16, line, line, colour, dash, legend[i].x + 20, line + 4,
+        escapeXml(series.name));
   }
   return out + "</svg>\n";
 }

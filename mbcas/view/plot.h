@@ -2,6 +2,7 @@
 // document as they are.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct Series {
   std::vector<Point> points;  // by x; a y that is not finite breaks the line
   bool stepped = false;       // a value holds until the next: limits do
   bool dashed = false;
+  bool dots = false;                    // each point is marked
+  std::optional<std::size_t> colour{};  // one of ten; else by its place in the plot
 };
 
 struct Plot {
@@ -26,6 +29,7 @@ struct Plot {
   std::string y_label;
   std::vector<Series> series;
   std::optional<double> y_top{};  // as high at least
+  bool x_log = false;             // powers of ten; what is not above zero is left out
   struct Mark {
     double x = 0;
     std::string text;
@@ -33,7 +37,8 @@ struct Plot {
   std::vector<Mark> marks{};  // vertical lines: something happened here
 };
 
-// An <svg> element of 760 x 260 units that scales with its container.
+// An <svg> element, 760 units wide and 260 high or as much higher as the legend needs, that scales
+// with its container.
 std::string svg(const Plot& plot);
 
 // Text for HTML and SVG.

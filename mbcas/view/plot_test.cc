@@ -42,6 +42,55 @@ TEST(Plot, NothingToShowIsStillAPlot) {
   }
 }
 
+TEST(Plot, PowersOfTenLeaveOutWhatIsNotAboveZero) {
+  const std::string text =
+      svg({.series = {{"cdf", {{0, 0}, {1, 0.2}, {10, 0.5}, {1000, 1}}}}, .x_log = true});
+  for (const char* tick : {">1<", ">10<", ">100<", ">1000<"}) {
+    EXPECT_NE(text.find(tick), std::string::npos) << tick;
+  }
+  EXPECT_EQ(text.find("inf"), std::string::npos);
+  const std::size_t path = text.find("<path");
+  EXPECT_EQ(count(text.substr(path, text.find("/>", path) - path), "L"), 2u);
+}
+
+TEST(Plot, ALongLegendTakesLines) {
+  Plot plot;
+  for (int i = 0; i < 12; ++i) plot.series.push_back({"a policy with a name", {{0, 1}, {1, 2}}});
+  const std::string text = svg(plot);
+  EXPECT_NE(text.find("viewBox=\"0 0 760 292\""), std::string::npos);
+  EXPECT_EQ(count(text, "a policy with a name"), 12u);
+}
+
+TEST(Plot, ALevelIsOneLine) {
+  Series held{.name = "limit", .stepped = true};
+  for (int i = 0; i < 100; ++i) held.points.push_back({1.0 * i, i < 50 ? 1.0 : 2.0});
+  const std::string text = svg({.series = {held}});
+  const std::size_t path = text.find("<path");
+  EXPECT_EQ(count(text.substr(path, text.find("/>", path) - path), "L"), 3u) << "along, up, along";
+}
+
+TEST(Plot, AColourCanBeChosen) {
+  const std::string text = svg({.series = {{.name = "x", .points = {{0, 1}}, .colour = 6}}});
+  EXPECT_NE(text.find("stroke=\"#000000\""), std::string::npos);
+}
+
+TEST(Plot, DotsMarkPoints) {
+  EXPECT_EQ(
+      count(svg({.series = {{.name = "x", .points = {{0, 1}, {1, 2}}, .dots = true}}}), "<circle"),
+      2u);
+}
+
+TEST(Page, MarksTheBestAndFolds) {
+  Page page("t");
+  page.beginFold("more");
+  page.table({{"pod", "cpu"}, {"x", "5"}, {"y", "none"}}, {{1, 1}, {2, 1}});
+  page.endFold();
+  const std::string text = page.toString();
+  EXPECT_NE(text.find("<details><summary>more</summary>"), std::string::npos);
+  EXPECT_NE(text.find("<td class=\"n best\">5</td>"), std::string::npos);
+  EXPECT_NE(text.find("<td class=\"n best\">none</td>"), std::string::npos);
+}
+
 TEST(Page, EscapesWhatItIsGiven) {
   Page page("a & b");
   page.heading("<h>");
