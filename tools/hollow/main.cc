@@ -63,7 +63,8 @@ struct Reading {
 
 struct Phase {
   std::string name{};
-  double took = 0;
+  double took = 0;    // until it had what it is about
+  double window = 0;  // between the readings: until all had been said of it, too
   Reading before{};
   Reading after{};
   Ledger::Summary summary{};
@@ -94,8 +95,9 @@ class Run {
     phase("start", [&](Phase&) {
       fleet_->startController();
       fleet_->startAgents();
-      return settles();
+      return await([&] { return fleet_->settled(); });
     });
+    settles();
     say(fmt::format("settled; bare patches for {} s", flags_.ceiling));
     ceiling_ = fleet_->barePatches(seconds(flags_.ceiling), 32);
     phase("calm", [&](Phase&) {
@@ -103,13 +105,11 @@ class Run {
       return true;
     });
     phase("churn", [&](Phase&) { return churn(); });
-    fleet_->collectGarbage(seconds(0));
     if (flags_.storm) {
       phase("storm", [&](Phase&) {
         loadAll(400, 1000);
         return raised();
       });
-      await([&] { return fleet_->ledger().open() == 0; });
       phase("restart", [&](Phase& phase) {
         phase.restarted = true;
         loadAll(1500, 2200);
@@ -168,7 +168,9 @@ class Run {
     const SteadyTime begin = std::chrono::steady_clock::now();
     phase.finished = work(phase);
     phase.took = secondsSince(begin);
+    phase.finished = await([&] { return fleet_->settled(); }) && phase.finished;
     phase.after = read();
+    phase.window = std::chrono::duration<double>(phase.after.at - phase.before.at).count();
     phase.summary = fleet_->ledger().take();
     say(fmt::format("{}: {:.0f} s, {} decisions, {} in force; load of the machine {}{}", name,
                     phase.took, phase.summary.decisions, phase.summary.changes.size(),
@@ -239,7 +241,9 @@ class Run {
       fleet_->collectGarbage(seconds(2));
       std::this_thread::sleep_until(begin + seconds(second + 1));
     }
-    return await([&] { return fleet_->ledger().open() == 0; });
+    std::this_thread::sleep_for(seconds(2));
+    fleet_->collectGarbage(seconds(2));
+    return true;
   }
 
   // ---- The report
@@ -298,12 +302,12 @@ class Run {
       return fmt::format("{:.4g}", of > 0 ? count / of : 0);
     };
     const auto perNode = [&](double count, const Phase& phase) {
-      return per(count, phase.took * flags_.nodes);
+      return per(count, phase.window * flags_.nodes);
     };
     const auto cpu = [&](const Phase& phase, auto which, bool anew) {
       const auto used = (phase.after.costs.*which).cpu -
                         (anew ? std::chrono::nanoseconds(0) : (phase.before.costs.*which).cpu);
-      return fmt::format("{:.3g}", secondsOf(used) / phase.took * 100);
+      return fmt::format("{:.3g}", secondsOf(used) / phase.window * 100);
     };
     const auto rss = [](const Phase& phase, auto which) {
       return fmt::format("{:.0f}", static_cast<double>((phase.after.costs.*which).rss) / 1e6);
@@ -311,7 +315,7 @@ class Run {
     const auto bytes = [&](const Phase& phase, auto side, auto direction, double of) {
       return per(
           static_cast<double>((phase.after.*side).*direction - (phase.before.*side).*direction),
-          phase.took * of);
+          phase.window * of);
     };
     using Costs = Fleet::Costs;
     using Counts = test::TcpTap::Counts;
@@ -343,7 +347,7 @@ class Run {
     row("least urgent quarter, median, s",
         [](const Phase& phase) { return quarter(phase, false); });
     row("writes a second, all clients", [&](const Phase& phase) {
-      return per(static_cast<double>(writes(requests(phase))), phase.took);
+      return per(static_cast<double>(writes(requests(phase))), phase.window);
     });
     row("agents: requests per node and s", [&](const Phase& phase) {
       return perNode(static_cast<double>(phase.after.agent_requests - phase.before.agent_requests),
