@@ -21,12 +21,12 @@ constexpr Millicores kMuch{600};
 
 // The budget. In calm, for each renewal of its Lease:
 constexpr double kAgentRequests = 1;
-constexpr double kAgentBytes = 8'000;
+constexpr double kAgentBytes = 3'000;
 // For each raise of a limit that had never been raised:
-constexpr double kAgentWrites = 2;       // the wish, and what it wants without bounds
-constexpr double kControllerWrites = 5;  // original, resize, status, event; one more for new bounds
-constexpr double kAgentBytesPerRaise = 60'000;
-constexpr double kControllerBytesPerRaise = 100'000;
+constexpr double kAgentWrites = 1.5;       // one, and another where the first was not enough
+constexpr double kControllerWrites = 4.5;  // original, resize, status, event
+constexpr double kAgentBytesPerRaise = 20'000;
+constexpr double kControllerBytesPerRaise = 50'000;
 
 bool eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 6000; ++i) {
@@ -75,12 +75,12 @@ class ScaleBudgetTest : public testing::Test {
     return counts ? *std::move(counts) : RequestCounts{};
   }
   std::uint64_t renewals() { return total(requests(), byAgentsToLive); }
-  // Three renewals of each agent.
-  bool aWhile() {
-    const std::uint64_t before = renewals();
+  // So many renewals of each agent.
+  bool aWhile(int count) {
+    const std::uint64_t until = renewals() + static_cast<std::uint64_t>(count * kNodes);
     return eventually([&] {
       std::this_thread::sleep_for(500ms);
-      return renewals() >= before + 3 * kNodes;
+      return renewals() >= until;
     });
   }
   std::string trouble() { return fleet->complaints() + fleet->controllerLog(); }
@@ -94,28 +94,25 @@ class ScaleBudgetTest : public testing::Test {
 };
 
 TEST_F(ScaleBudgetTest, CalmAndChange) {
-  // What follows the first bounds has been said.
-  ASSERT_TRUE(eventually([&] {
-    const std::uint64_t before = total(requests(), byAgents) + total(requests(), byTheController);
-    std::this_thread::sleep_for(3s);
-    return total(requests(), byAgents) + total(requests(), byTheController) == before;
-  })) << trouble();
-
-  const RequestCounts before = requests();
-  const std::uint64_t agents_before = fleet->agentRequests();
-  const test::TcpTap::Counts agent_before = fleet->agentBytes();
-  ASSERT_TRUE(aWhile()) << trouble();
-  const RequestCounts calm = requests() - before;
-  const auto renewed = static_cast<double>(total(calm, byAgentsToLive));
-  const auto asked = static_cast<double>(fleet->agentRequests() - agents_before);
-  const auto moved = static_cast<double>(bytes(agent_before, fleet->agentBytes()));
-  fmt::print("in calm, for each renewal of a Lease: {:.2f} requests of an agent, {:.0f} bytes\n",
-             asked / renewed, moved / renewed * kNodes);
-  EXPECT_LT(asked, 2 * kAgentRequests * renewed) << list(calm);
-  EXPECT_LT(moved, 2 * kAgentBytes * renewed / kNodes) << list(calm);
-  EXPECT_LE(total(calm, byAgents) + total(calm, byTheController), 3u)
-      << "nothing is decided in calm\n"
-      << list(calm);
+  // What follows the first bounds is said in the first of these.
+  bool calm = false;
+  for (int tries = 0; tries < 6 && !calm; ++tries) {
+    const RequestCounts before = requests();
+    const std::uint64_t agents_before = fleet->agentRequests();
+    const test::TcpTap::Counts agent_before = fleet->agentBytes();
+    ASSERT_TRUE(aWhile(2)) << trouble();
+    const RequestCounts passed = requests() - before;
+    calm = total(passed, byAgents) + total(passed, byTheController) == 0;
+    if (!calm) continue;
+    const auto renewed = static_cast<double>(total(passed, byAgentsToLive));
+    const auto asked = static_cast<double>(fleet->agentRequests() - agents_before);
+    const auto moved = static_cast<double>(bytes(agent_before, fleet->agentBytes()));
+    fmt::print("in calm, for each renewal of a Lease: {:.2f} requests of an agent, {:.0f} bytes\n",
+               asked / renewed, moved / renewed * kNodes);
+    EXPECT_LT(asked, 2 * kAgentRequests * renewed) << list(passed);
+    EXPECT_LT(moved, 2 * kAgentBytes * renewed / kNodes) << list(passed);
+  }
+  EXPECT_TRUE(calm) << "something is decided again and again\n" << list(requests());
 
   const RequestCounts still = requests();
   const test::TcpTap::Counts agent_still = fleet->agentBytes();
@@ -124,7 +121,7 @@ TEST_F(ScaleBudgetTest, CalmAndChange) {
   std::vector<Millicores> loads(kRaises, kMuch);
   for (std::size_t i = 0; i < loads.size(); ++i) fleet->load(i, loads[i]);
   ASSERT_TRUE(eventually([&] { return fleet->roomFor(loads) && fleet->settled(); })) << trouble();
-  ASSERT_TRUE(aWhile()) << trouble();  // what is said of it afterwards counts, too
+  ASSERT_TRUE(aWhile(1)) << trouble();  // what is said of it afterwards counts, too
   const RequestCounts change = requests() - still;
   const auto wishes = static_cast<double>(total(change, byAgents));
   const auto writes = static_cast<double>(total(change, byTheController));

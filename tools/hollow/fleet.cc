@@ -300,6 +300,12 @@ void Fleet::startController() {
   controller_ = std::make_unique<test::Process>(words, plane_->dir(), "controller");
 }
 
+void Fleet::tendController() {
+  if (!controller_ || !controller_->ended()) return;
+  ++controller_ends_;
+  startController();
+}
+
 void Fleet::startAgents() {
   for (const auto& node : nodes_) node->startAgent();
 }

@@ -84,13 +84,15 @@ class Fleet {
   // Every pod has its bounds and what it desires; no decision is open.
   bool settled() const;
   int judged() const { return judged_; }  // PodAllocations with bounds
-  bool controllerEnded() { return controller_ && controller_->ended(); }
+  // Starts the controller again if it has ended by itself, as a kubelet would.
+  void tendController();
+  int controllerEnds() const { return controller_ends_; }
 
   Ledger& ledger() { return ledger_; }
   kube::Client& admin() { return *admin_; }
   const Options& options() const { return options_; }
   std::string complaints() const;  // of agents, each kind once
-  std::string controllerLog() const { return controller_ ? controller_->err() : ""; }
+  std::string controllerLog() const { return controller_ ? controller_->err() : ""; }  // of all
 
   // Since the start, over restarts of the server; an error if it does not answer.
   Result<RequestCounts> requests();
@@ -143,6 +145,7 @@ class Fleet {
   RequestCounts before_restart_;
   RequestCounts last_;
   std::unique_ptr<test::Process> controller_;
+  int controller_ends_ = 0;
 };
 
 }  // namespace mbcas::hollow

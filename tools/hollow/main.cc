@@ -123,7 +123,6 @@ class Run {
       });
     }
     report();
-    if (fleet_->controllerEnded()) return failure("the controller ended by itself");
     return {};
   }
 
@@ -181,7 +180,8 @@ class Run {
   bool await(const std::function<bool()>& condition) const {
     const SteadyTime begin = std::chrono::steady_clock::now();
     while (!condition()) {
-      if (secondsSince(begin) > flags_.patience || fleet_->controllerEnded()) return false;
+      if (secondsSince(begin) > flags_.patience) return false;
+      fleet_->tendController();
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     return true;
@@ -386,7 +386,8 @@ class Run {
       fmt::print("\nagents complained:\n{}", complaints.substr(0, 4000));
     }
     const std::string log = fleet_->controllerLog();
-    fmt::print("\ncontroller's log, {} bytes, its end:\n{}", log.size(),
+    fmt::print("\nthe controller ended by itself {} times; its log, {} bytes, ends:\n{}",
+               fleet_->controllerEnds(), log.size(),
                log.substr(log.size() - std::min<std::size_t>(log.size(), 2000)));
   }
 
