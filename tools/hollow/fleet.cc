@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <tuple>
 
 namespace mbcas::hollow {
 namespace {
@@ -73,8 +74,10 @@ RequestCounts parseRequests(const std::string& metrics) {
 
 void inParallel(int count, int threads, const std::function<void(int)>& work) {
   std::atomic<int> next = 0;
+  const int needed = std::min(threads, count);
   std::vector<std::jthread> workers;
-  for (int t = 0; t < std::min(threads, count); ++t) {
+  workers.reserve(static_cast<std::size_t>(needed));
+  for (int t = 0; t < needed; ++t) {
     workers.emplace_back([&] {
       for (int i = next++; i < count; i = next++) work(i);
     });
@@ -256,7 +259,7 @@ Result<void> Fleet::replacePod(std::size_t pod) {
 void Fleet::collectGarbage(Nanos age) {
   const MonotonicTime now = clock_.monotonic();
   while (!garbage_.empty() && now - garbage_.front().since >= age) {
-    (void)admin_->remove<PodAllocation>(garbage_.front().name_space, garbage_.front().name);
+    std::ignore = admin_->remove<PodAllocation>(garbage_.front().name_space, garbage_.front().name);
     garbage_.pop_front();
   }
 }
@@ -383,7 +386,7 @@ Fleet::Costs Fleet::costs() const {
 double Fleet::barePatches(Nanos duration, int at_once) {
   const auto name = [](int i) { return fmt::format("bare-{}", i); };
   for (int i = 0; i < at_once; ++i) {
-    (void)admin_->create<kube::ConfigMap>(
+    std::ignore = admin_->create<kube::ConfigMap>(
         "default", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name(i)));
   }
   std::atomic<std::uint64_t> done = 0;
@@ -397,7 +400,8 @@ double Fleet::barePatches(Nanos duration, int at_once) {
     }
   });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  for (int i = 0; i < at_once; ++i) (void)admin_->remove<kube::ConfigMap>("default", name(i));
+  for (int i = 0; i < at_once; ++i)
+    std::ignore = admin_->remove<kube::ConfigMap>("default", name(i));
   return static_cast<double>(done) / took.count();
 }
 
