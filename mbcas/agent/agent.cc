@@ -359,7 +359,10 @@ class Agent::Impl {
   void renew(MonotonicTime now) {
     if (!connected_ || options_.dry_run || renewing_ || now < renew_at_) return;
     renewing_ = true;
-    renew_at_ = now + kLeaseInterval;
+    // Agents that started together spread over the interval with their second renewal, and no later
+    // coincidence lasts.
+    renew_at_ =
+        now + part(kLeaseInterval, counters_.renewed == 0 ? chance() : 0.95 + chance() / 10);
     client_.send(leaseCall(options_.name_space, options_.node_name, options_.holder,
                            settings_.silence, clock_.wall()),
                  [this, inbox = inbox_](const kube::ApiResult<std::string>& body) {
@@ -381,8 +384,10 @@ class Agent::Impl {
       return;
     }
     trouble("renewing the Lease", error->describe());
-    // Sooner than its turn: silence gives the pods their old limits back.
-    renew_at_ = now + std::min(kLeaseInterval, backoff(++lease_failures_, 0.5));
+    // Sooner than its turn: silence gives the pods their old limits back. But not sooner than the
+    // server asks for.
+    renew_at_ = now + std::min(kLeaseInterval, std::max(backoff(++lease_failures_, chance()),
+                                                        error->retry_after.value_or(Nanos(0))));
   }
 
   // The server has accepted something.
@@ -436,6 +441,11 @@ class Agent::Impl {
     }
   }
 
+  double chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  static Nanos part(Nanos time, double share) {
+    return Nanos(static_cast<std::int64_t>(static_cast<double>(time.count()) * share));
+  }
+
   AgentCounters counters() const {
     AgentCounters counters = counters_;
     counters.waiting = outbox_.waiting();
@@ -464,6 +474,7 @@ class Agent::Impl {
   const std::shared_ptr<std::atomic<bool>> changed_ = std::make_shared<std::atomic<bool>>(true);
   Pipeline pipeline_;
   Outbox outbox_;
+  std::mt19937_64 random_{std::random_device{}()};
   Said said_;
   policy::Settings settings_;
   std::map<std::string, std::string, std::less<>> lines_;  // of the log, by UID: to be written

@@ -13,6 +13,7 @@ namespace mbcas::agent {
 namespace {
 
 constexpr int kLate = 100;  // so many failures: the longest wait
+constexpr Nanos kLeastAsked = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -47,10 +48,10 @@ class Outbox::Impl {
   }
 
   std::optional<Wish> take(MonotonicTime now) {
-    if (under_way_ >= options_.in_flight) return std::nullopt;
+    if (under_way_ >= options_.in_flight || now < asked_until_) return std::nullopt;
     Entry* first = nullptr;
     for (auto& [uid, entry] : entries_) {
-      if (entry.ready() && entry.due() <= now && (first == nullptr || entry.before(*first))) {
+      if (entry.ready() && entry.not_before <= now && (first == nullptr || entry.before(*first))) {
         first = &entry;
       }
     }
@@ -71,7 +72,6 @@ class Outbox::Impl {
       entries_.erase(found);
       return;
     }
-    if (retry_after) entry.asked_until = now + *retry_after;
     entry.refused.reset();
     if (result == WriteResult::kDone) {
       entry.written = std::move(sent.spec);
@@ -79,7 +79,13 @@ class Outbox::Impl {
       entry.not_before = {};
       return;
     }
-    if (result == WriteResult::kFailed) {
+    if (result == WriteResult::kFailed && retry_after) {
+      const auto asked = std::max(*retry_after, kLeastAsked);
+      asked_until_ = std::max(
+          asked_until_,
+          now + asked +
+              Nanos(static_cast<std::int64_t>(static_cast<double>(asked.count()) * chance() / 2)));
+    } else if (result == WriteResult::kFailed) {
       entry.not_before = now + backoff(++entry.failures, chance());
     } else if (entry.waiting && entry.waiting->spec != sent.spec) {
       entry.not_before = now;
@@ -103,10 +109,10 @@ class Outbox::Impl {
     if (under_way_ >= options_.in_flight) return std::nullopt;
     std::optional<MonotonicTime> earliest;
     for (const auto& [uid, entry] : entries_) {
-      if (entry.ready()) earliest = std::min(earliest.value_or(entry.due()), entry.due());
+      if (entry.ready()) earliest = std::min(earliest.value_or(entry.not_before), entry.not_before);
     }
     if (!earliest) return std::nullopt;
-    return std::max(*earliest, now + bucket_.wait(now));
+    return std::max({*earliest, asked_until_, now + bucket_.wait(now)});
   }
 
   std::size_t waiting() const {
@@ -129,11 +135,9 @@ class Outbox::Impl {
     std::uint64_t since = 0;                       // the order in which they began to wait
     int failures = 0;
     MonotonicTime not_before{};
-    MonotonicTime asked_until{};  // by the server
-    bool forgotten = false;       // while it was under way
+    bool forgotten = false;  // while it was under way
 
     bool ready() const { return waiting && !under_way; }
-    MonotonicTime due() const { return std::max(not_before, asked_until); }
     bool before(const Entry& other) const {
       const auto rank = [](const Entry& entry) {
         return std::tuple(!entry.waiting->urgent, -entry.waiting->urgency, entry.since);
@@ -148,6 +152,7 @@ class Outbox::Impl {
   kube::TokenBucket bucket_;
   std::mt19937_64 random_;
   std::map<std::string, Entry, std::less<>> entries_;  // by UID
+  MonotonicTime asked_until_{};                        // by the server
   std::uint64_t order_ = 0;
   int under_way_ = 0;
 };

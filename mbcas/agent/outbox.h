@@ -1,6 +1,8 @@
 // Which wish is written next. Keeps only the newest wish of each pod, so that nothing stale is ever
 // written; the most urgent first; at most so many in a second, so that a write storm is impossible;
-// one write of a pod at a time; failures back off, 1 s doubling to 5 min with jitter.
+// one write of a pod at a time; failures back off, 1 s doubling to 5 min with jitter; and when the
+// server asks for time (Retry-After) nothing is written until it is over, and a little longer, so
+// that agents who were asked together do not come back together.
 //
 //   outbox.put(wish, now);
 //   while (std::optional<Wish> wish = outbox.take(now)) send(*wish);   // and when it has ended:
@@ -44,11 +46,11 @@ class Outbox {
   void forget(std::string_view uid);
   // The wish to be written now; nothing: none is due. It is under way until done() is called.
   std::optional<Wish> take(MonotonicTime now);
-  // `retry_after`: what the server asked for.
+  // `retry_after`: what the server asked for. It is busy, and the pod is not at fault.
   void done(std::string_view uid, WriteResult result, MonotonicTime now,
             std::optional<Nanos> retry_after = std::nullopt);
   // The server answers again (a watch is back, the lease was renewed): what failed is due now,
-  // except where the server asked for time.
+  // once the time is over that the server asked for.
   void answers(MonotonicTime now);
   // When take() may give something again; nothing: not before another put() or done().
   std::optional<MonotonicTime> next(MonotonicTime now) const;

@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "mbcas/base/json_writer.h"
+#include "mbcas/control/weight.h"
 #include "mbcas/controller/agents.h"
 #include "mbcas/controller/audit.h"
 #include "mbcas/controller/cluster.h"
@@ -113,17 +114,20 @@ class Engine::Impl {
                       [this](const std::string& kind, const kube::ApiError& error) {
                         log(fmt::format("watching {}: {}", kind, error.describe()));
                       }}),
-        controller_(clock_,
-                    {.name = "podallocation",
-                     .workers = options_.workers,
-                     .queue = {.first_delay = std::chrono::seconds(1),
-                               .max_delay = std::chrono::minutes(5)},
-                     .metrics = client.metrics(),
-                     .on_error =
-                         [this](const std::string& key, const Error& error) {
-                           log(fmt::format("{}: {}", key, error.message()));
-                         }},
-                    [this](const std::string& key) { return reconcile(key); }) {
+        controller_(
+            clock_,
+            {.name = "podallocation",
+             .workers = options_.workers,
+             .queue = {.first_delay = std::chrono::seconds(1),
+                       .max_delay = std::chrono::minutes(5),
+                       .urgency = [this](const std::string& key) { return urgencyOf(key); }},
+             .metrics = client.metrics(),
+             .on_error =
+                 [this](const std::string& key, const Error& error) {
+                   log(fmt::format("{}: {}", key, error.message()));
+                 },
+             .out_of_reach = [this] { return !client_.answers(); }},
+            [this](const std::string& key) { return reconcile(key); }) {
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
     resizes_ = &prometheus::BuildCounter()
@@ -339,6 +343,25 @@ class Engine::Impl {
 
   // ---- One pod
   // -----------------------------------------------------------------------------------
+
+  // What a pod lacks, weighted as in the node's market; 0: nothing is to be raised. So when all
+  // are throttled at once the greatest need is met first, and what is only to be said of a pod
+  // waits. By the spec: what was sent is the kubelet's business.
+  double urgencyOf(const std::string& key) const {
+    const PodPtr pod = cluster_.pod(key);
+    const AllocationPtr allocation = pod ? cluster_.allocationOf(*pod) : nullptr;
+    if (!allocation) return 0;
+    Millicores request;
+    Millicores limit;
+    for (const kube::Container& container : pod->containers) {
+      request += container.requests.cpu().value_or(Millicores(0));
+      limit += container.limits.cpu().value_or(Millicores(0));
+    }
+    const auto* const bounds = allocation->bounds();
+    if (bounds == nullptr || !bounds->managed || allocation->desired <= limit) return 0;
+    return control::weightOf(request, pod->priority, bounds->weight) *
+           static_cast<double>((allocation->desired - limit).count());
+  }
 
   Reconciled reconcile(const std::string& key) {
     const PodPtr cached = cluster_.pod(key);

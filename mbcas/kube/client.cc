@@ -107,7 +107,7 @@ void addWriteQuery(const WriteOptions& options, Call& call) {
 
 }  // namespace
 
-// All of it lives on the loop, except what the constructor set.
+// All of it lives on the loop, except what the constructor set and what is atomic.
 class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
  public:
   using Done = std::function<void(ApiResult<std::string>)>;
@@ -127,6 +127,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   Id nextId() { return next_id_++; }
   const ClientConfig& config() const { return config_; }
   const ClientOptions& options() const { return options_; }
+  bool answers() const { return answers_; }
 
   void begin(Id id, Call call, Done done) {
     auto active = std::make_unique<Active>();
@@ -298,6 +299,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     Active& active = *active_.at(id);
     active.exchange = 0;
     const bool complete = outcome.end == HttpEnd::kComplete;
+    if (outcome.end != HttpEnd::kStopped) answers_ = complete;
     if (options_.metrics != nullptr) {
       options_.metrics->requestDone(
           outcome.status == 0 ? "<error>" : std::to_string(outcome.status), active.call.method,
@@ -348,6 +350,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   std::vector<Id> waiting_;  // for a credential
   bool refreshing_ = false;
   bool closed_ = false;
+  std::atomic<bool> answers_ = true;
   std::atomic<Id> next_id_ = 1;
   std::thread refresher_;
 };
@@ -365,6 +368,9 @@ Client::~Client() {
   impl_->join();
 }
 
+bool Client::answers() const {
+  return impl_->answers();
+}
 const ClientConfig& Client::config() const {
   return impl_->config();
 }

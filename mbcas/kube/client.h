@@ -186,6 +186,9 @@ class Client {
   Result<void> require(std::string_view api_version, std::string_view resource);
   ApiResult<AccessAnswer> mayI(const AccessQuestion& question);
 
+  // Whether the server answered the last exchange that ended, whatever it said. Any thread.
+  bool answers() const;
+
   const ClientConfig& config() const;
   HttpLoop& loop() const { return loop_; }
   const Clock& clock() const { return clock_; }

@@ -5,6 +5,8 @@
 namespace mbcas::kube {
 namespace {
 
+constexpr std::chrono::seconds kOutOfReach{1};
+
 QueueOptions queueOptions(const ControllerOptions& options) {
   QueueOptions queue = options.queue;
   queue.name = options.name;
@@ -61,6 +63,9 @@ void Controller::work() {
     if (metrics != nullptr) {
       metrics->workers(options_.name, left, options_.workers);
       metrics->reconciled(options_.name, outcome, took);
+    }
+    if (result.error() && options_.out_of_reach && options_.out_of_reach()) {
+      std::this_thread::sleep_for(kOutOfReach);
     }
   }
 }

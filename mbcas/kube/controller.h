@@ -53,6 +53,10 @@ struct ControllerOptions {
   QueueOptions queue;  // its name and metrics are set from here
   Metrics* metrics = nullptr;
   std::function<void(const std::string& key, const Error&)> on_error;
+  // Asked after a failure. True: not the key is at fault, nothing can be done at present, and the
+  // worker waits for a second before it takes the next. Else an outage of seconds would make every
+  // key in line fail, and each would be due again only when it has waited for its failures.
+  std::function<bool()> out_of_reach{};
 };
 
 class Controller {

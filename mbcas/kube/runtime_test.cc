@@ -98,10 +98,33 @@ TEST_F(QueueRulesTest, AfterShutDownOnlyWhatIsInLineComesOut) {
   EXPECT_EQ(take(), "-");
 }
 
+TEST_F(QueueRulesTest, TheMostUrgentComesFirst) {
+  std::map<std::string, double> urgency{{"much", 5}, {"little", 1}};
+  rules = QueueRules(QueueOptions{.urgency = [&](const std::string& key) { return urgency[key]; }});
+  for (const char* key : {"a", "little", "b", "much"}) add(key);
+  EXPECT_EQ(take(), "much");
+  EXPECT_EQ(take(), "little");
+  EXPECT_EQ(take(), "a") << "of equals the first";
+  urgency["c"] = 0;
+  add("c");
+  urgency["c"] = 9;
+  add("much");
+  EXPECT_EQ(take(), "b") << "c was not urgent when it was added, and much is worked on";
+  add("c");
+  done("much");
+  EXPECT_EQ(take(), "c") << "added again, it is asked again";
+  EXPECT_EQ(take(), "much");
+  EXPECT_EQ(take(), "-");
+}
+
 // Against the obvious: whatever happens, no key is with two workers, and none that was added after
 // its last take is lost.
 RC_GTEST_PROP(QueueRules, NeverTwoWorkersAndNothingLost, ()) {
-  QueueRules rules{QueueOptions{}};
+  double urgency = 0;  // another each time
+  QueueRules rules{QueueOptions{.urgency = [&](const std::string&) {
+    urgency = urgency < 3 ? urgency + 1 : 0;
+    return urgency;
+  }}};
   MonotonicTime now{};
   std::set<std::string> working;
   std::set<std::string> wanted;

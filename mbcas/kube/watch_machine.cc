@@ -39,6 +39,10 @@ WatchStep WatchMachine::wait(WatchPhase phase, MonotonicTime now, double chance)
 }
 
 WatchStep WatchMachine::failed(const ApiError& error, MonotonicTime now, double chance) {
+  // A server that answers is back, if only to say that it has forgotten what we know: how long it
+  // was away is no reason to wait any more.
+  if (error.answered() && !answered_) failures_ = 0;
+  answered_ = error.answered();
   switch (phase_) {
     case WatchPhase::kStreamingList:
       plain_list_next_ = true;

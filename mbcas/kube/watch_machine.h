@@ -105,6 +105,7 @@ class WatchMachine {
   MonotonicTime watch_began_{};
   bool saw_event_ = false;
   int failures_ = 0;
+  bool answered_ = true;  // by the server, the last time that something failed
   MonotonicTime last_failure_{};
 };
 

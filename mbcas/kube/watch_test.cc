@@ -171,6 +171,17 @@ TEST_F(WatchMachineTest, WaitsLongerEachTimeUpToAMaximumAndForgets) {
   EXPECT_EQ(on(Failed{broken()}).delay, milliseconds(800));
 }
 
+TEST_F(WatchMachineTest, DoesNotWaitForAServerThatIsBack) {
+  reachWatching();
+  for (int i = 0; i < 6; ++i) {
+    on(Failed{broken()});
+    on(WaitOver{});
+  }
+  EXPECT_EQ(on(Failed{answered(429)}).delay, milliseconds(800));
+  on(WaitOver{});
+  EXPECT_EQ(on(Failed{answered(410, "Expired")}).delay, milliseconds(1600)) << "it is no success";
+}
+
 TEST_F(WatchMachineTest, StopsFromAnywhereAndThenHearsNothing) {
   reachWatching();
   EXPECT_EQ(on(Stop{}).action, Do::kStop);

@@ -7,10 +7,24 @@
 namespace mbcas::kube {
 
 bool QueueRules::add(const std::string& key, MonotonicTime now) {
-  if (shut_down_ || !dirty_.emplace(key, now).second) return false;
+  if (shut_down_) return false;
+  const auto [found, fresh] = dirty_.try_emplace(key, Wanting{.since = now});
+  Wanting& wanting = found->second;
+  if (!fresh) {
+    // What was added may have made it more urgent, or less; it keeps its place among its equals.
+    if (wanting.place && urgency_) lineUp(found->first, wanting, wanting.place->order);
+    return false;
+  }
   if (working_.contains(key)) return false;  // done() puts it in line
-  line_.push_back(key);
+  lineUp(found->first, wanting, ++last_order_);
   return true;
+}
+
+// `key` is the one in dirty_, which stays where it is.
+void QueueRules::lineUp(const std::string& key, Wanting& wanting, std::uint64_t order) {
+  if (wanting.place) line_.erase(*wanting.place);
+  wanting.place = Place{urgency_ ? urgency_(key) : 0, order, &key};
+  line_.insert(*wanting.place);
 }
 
 void QueueRules::addAfter(const std::string& key, Nanos delay, MonotonicTime now) {
@@ -56,11 +70,11 @@ void QueueRules::moveDue(MonotonicTime now) {
 std::optional<QueueRules::Taken> QueueRules::take(MonotonicTime now) {
   moveDue(now);
   if (line_.empty()) return std::nullopt;
-  std::string key = std::move(line_.front());
-  line_.pop_front();
-  const auto since = dirty_.find(key);
-  const Nanos waited = now - since->second;
-  dirty_.erase(since);
+  std::string key = *line_.begin()->key;
+  line_.erase(line_.begin());
+  const auto wanting = dirty_.find(key);
+  const Nanos waited = now - wanting->second.since;
+  dirty_.erase(wanting);
   working_.emplace(key, now);
   return Taken{std::move(key), waited};
 }
@@ -70,7 +84,9 @@ Nanos QueueRules::done(const std::string& key, MonotonicTime now) {
   if (found == working_.end()) return Nanos(0);
   const Nanos took = now - found->second;
   working_.erase(found);
-  if (dirty_.contains(key)) line_.push_back(key);
+  if (const auto wanting = dirty_.find(key); wanting != dirty_.end()) {
+    lineUp(wanting->first, wanting->second, ++last_order_);
+  }
   return took;
 }
 

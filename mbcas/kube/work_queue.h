@@ -2,7 +2,9 @@
 //   - a key is never with two workers at once: added while it is worked on, it is handed out again
 //     after done();
 //   - a key that is added many times before a worker takes it is taken once;
-//   - first in, first out; of several delayed adds of a key the earliest counts;
+//   - the most urgent first, and of equally urgent ones, as all are unless told otherwise, the
+//   first
+//     that came; of several delayed adds of a key the earliest counts;
 //   - retry() waits longer each time, per key, until forget();
 //   - after shutDown() nothing is accepted, what waits in line is still handed out, and get()
 //   returns
@@ -11,7 +13,7 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +39,9 @@ struct QueueOptions {
   // Of all keys that fail together.
   double retries_per_second = 10;
   double retry_burst = 100;
+  // How urgent a key is; asked when it comes into line, and again when it is added there. Called
+  // with the queue locked: it must not wait, nor touch the queue. Null: all alike.
+  std::function<double(const std::string& key)> urgency{};
   Metrics* metrics = nullptr;
 };
 
@@ -46,7 +51,8 @@ class QueueRules {
   explicit QueueRules(const QueueOptions& options)
       : first_delay_(options.first_delay),
         max_delay_(options.max_delay),
-        bucket_(options.retries_per_second, options.retry_burst) {}
+        bucket_(options.retries_per_second, options.retry_burst),
+        urgency_(options.urgency) {}
 
   // Returns whether the key is newly in line (not: coalesced, held back or refused).
   bool add(const std::string& key, MonotonicTime now);
@@ -72,13 +78,28 @@ class QueueRules {
   const std::unordered_map<std::string, MonotonicTime>& inWork() const { return working_; }
 
  private:
+  struct Place {
+    double urgency = 0;
+    std::uint64_t order = 0;
+    const std::string* key = nullptr;  // of dirty_
+    friend bool operator<(const Place& a, const Place& b) {
+      return a.urgency != b.urgency ? a.urgency > b.urgency : a.order < b.order;
+    }
+  };
+  struct Wanting {
+    MonotonicTime since;
+    std::optional<Place> place{};  // nothing: it is with a worker
+  };
+  void lineUp(const std::string& key, Wanting& wanting, std::uint64_t order);
   void moveDue(MonotonicTime now);
 
   Nanos first_delay_;
   Nanos max_delay_;
   TokenBucket bucket_;
-  std::deque<std::string> line_;
-  std::unordered_map<std::string, MonotonicTime> dirty_;    // wants attention, since
+  std::function<double(const std::string&)> urgency_;
+  std::set<Place> line_;
+  std::uint64_t last_order_ = 0;
+  std::unordered_map<std::string, Wanting> dirty_;          // wants attention
   std::unordered_map<std::string, MonotonicTime> working_;  // with a worker, since
   std::set<std::pair<MonotonicTime, std::string>> delayed_;
   std::unordered_map<std::string, MonotonicTime> due_;  // of the keys in delayed_

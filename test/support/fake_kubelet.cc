@@ -8,7 +8,6 @@
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
 #include "mbcas/kube/controller.h"
-#include "mbcas/kube/informer.h"
 
 namespace mbcas::test {
 namespace {
@@ -142,7 +141,10 @@ class FakeKubelet::Impl {
         workers_(client.clock(), {.name = "kubelet", .workers = options_.workers},
                  [this](const std::string& key) { return sync(key); }) {
     registerNode();
-    pods_.onChange([this](const auto& change) { workers_.queue().add(change.key()); });
+    pods_.onChange([this](const auto& change) {
+      if (options_.watcher) options_.watcher(change);
+      workers_.queue().add(change.key());
+    });
     workers_.start();
     pods_.start();
   }
@@ -153,10 +155,10 @@ class FakeKubelet::Impl {
 
   void registerNode() {
     const auto made =
-        client_.create<kube::Node>("", fmt::format(R"({{"metadata":{{"name":"{}"}},"status":{{
-            "capacity":{{"cpu":"2000","memory":"64Gi"}},"allocatable":{{"cpu":"2000","memory":"64Gi"}},
+        client_.create<kube::Node>("", fmt::format(R"({{"metadata":{{"name":"{0}"}},"status":{{
+            "capacity":{{"cpu":"{1}","memory":"64Gi"}},"allocatable":{{"cpu":"{1}","memory":"64Gi"}},
             "conditions":[{{"type":"Ready","status":"True"}}]}}}})",
-                                                   options_.node));
+                                                   options_.node, options_.cpus));
     if (!made && !made.error().alreadyExists()) trouble = made.error().describe();
   }
 

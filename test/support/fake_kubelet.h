@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 
 #include "mbcas/base/units.h"
 #include "mbcas/kube/client.h"
+#include "mbcas/kube/informer.h"
 #include "mbcas/kube/types.h"
 
 namespace mbcas::test {
@@ -32,6 +34,10 @@ class FakeKubelet {
     // False: one of Kubernetes 1.33, which does not say which generation it has seen.
     bool observed_generation = true;
     int workers = 1;
+    int cpus = 2000;  // of the Node that it registers
+    // Told of each change of its pods as the server has it, on the client's loop: for what plays
+    // the node's cgroups.
+    std::function<void(const kube::TypedChange<kube::Pod>&)> watcher{};
   };
   // What it does about a pod whose spec differs from what runs.
   enum class Behaviour {

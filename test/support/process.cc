@@ -86,14 +86,14 @@ std::vector<std::string> Process::lines() const {
   return lines;
 }
 
-Process::Cost Process::cost() const {
+Process::Cost Process::costOf(pid_t pid) {
   Cost cost;
-  const std::string proc = "/proc/" + std::to_string(pid_);
+  const std::string proc = "/proc/" + std::to_string(pid);
   // By the clock of the process, which also counts threads that have ended; what /proc says is in
   // ticks.
   clockid_t clock = 0;
   timespec used{};
-  if (::clock_getcpuclockid(pid_, &clock) == 0 && ::clock_gettime(clock, &used) == 0) {
+  if (::clock_getcpuclockid(pid, &clock) == 0 && ::clock_gettime(clock, &used) == 0) {
     cost.cpu = std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
   }
   std::istringstream status(readAll(proc + "/status"));

@@ -35,7 +35,8 @@ class Process {
     std::size_t rss = 0;              // bytes: everything, shared libraries too
     std::size_t anonymous = 0;        // its own data
   };
-  Cost cost() const;
+  Cost cost() const { return costOf(pid_); }
+  static Cost costOf(pid_t pid);
 
  private:
   pid_t pid_ = -1;
