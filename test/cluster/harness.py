@@ -266,10 +266,10 @@ class Daemon:
         return self.process.returncode
 
 
-def controller(binary, config, directory, *flags):
+def controller(binary, config, directory, *flags, lease=5):
     return Daemon([binary, "--kubeconfig", config, "--audit-log", str(directory / "audit.jsonl"),
                    "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0",
-                   "--leader-elect-lease", "5", *flags], directory, "controller")
+                   "--leader-elect-lease", str(lease), *flags], directory, "controller")
 
 
 def agent(binary, cluster, directory, *flags):
