@@ -90,8 +90,13 @@ class Node:
             "spec": {"service": name, "group": "metrics.k8s.io", "version": "v1beta1",
                      "insecureSkipTLSVerify": True, "groupPriorityMinimum": 100,
                      "versionPriority": 100}})
-        eventually("metrics are served", lambda: self.api(
-            "GET", "/apis/metrics.k8s.io/v1beta1/nodes")[0] == 200)
+
+        def available():
+            found = self.api("GET", "/apis/apiregistration.k8s.io/v1/apiservices/"
+                                    "v1beta1.metrics.k8s.io")[1]
+            return any(condition["type"] == "Available" and condition["status"] == "True"
+                       for condition in found.get("status", {}).get("conditions", []))
+        eventually("metrics are served", available)
 
 
 def _make_front_proxy(directory):
