@@ -55,6 +55,10 @@ unit: build ## Unit and property tests only; seconds
 bench: build ## Run the benchmarks; they print ratios
 	@scripts/bench
 
+.PHONY: evaluate
+evaluate: build ## MBCAS beside HPA, VPA and others on a real node: 2 hours, QUICK=1 10 minutes
+	@evaluation/real/evaluate $(if $(QUICK),--quick)
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every parser, SECONDS_EACH=60 by default
 	@scripts/build fuzz

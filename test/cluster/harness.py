@@ -145,10 +145,11 @@ class Cluster:
 
 
 def read_quota(directory):
-    """In millicores, or None where this hierarchy has none."""
+    """In millicores, negative without a limit; None where this hierarchy has no such thing."""
     for file in ("cpu.cfs_quota_us", "cpu.max"):
         try:
-            return int((directory / file).read_text().split()[0]) // 100
+            quota = (directory / file).read_text().split()[0]
+            return -1 if quota == "max" else int(quota) // 100
         except FileNotFoundError:
             continue
     return None
@@ -160,6 +161,73 @@ def container(name, cpu_request, cpu_limit, args=("burn", "--on-ms", "5", "--per
             "args": list(args),
             "resources": {"requests": {"cpu": cpu_request, "memory": "16Mi"},
                           "limits": {"cpu": cpu_limit, "memory": "32Mi"}}, **more}
+
+
+class Load:
+    """A process in a container's cgroup, as if it ran in there."""
+
+    def __init__(self, cluster, directories, threads=1, on_ms=100, period_ms=100):
+        read, write = os.pipe()
+        command = [str(cluster.run.dir / "workload"), "burn", "--threads", str(threads),
+                   "--on-ms", str(on_ms), "--period-ms", str(period_ms)]
+        # Into the cgroup first, and only then, at a word, to work.
+        self.process = subprocess.Popen(["sh", "-c", 'read -r word; exec "$@"', "sh", *command],
+                                        stdin=read)
+        os.close(read)
+        for directory in directories:
+            (directory / "cgroup.procs").write_text(str(self.process.pid))
+        self.began = time.time()
+        os.write(write, b"go\n")
+        os.close(write)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Cgroup:
+    """A container's own cgroup, read without asking anybody."""
+
+    def __init__(self, cluster, pod, container_name="main"):
+        self.pod = pod
+        self.directories = cluster.cgroup_of(pod, container_name)
+        self.cpu = next(d for d in self.directories if read_quota(d) is not None)
+        self.pod_cpu = self.cpu.parent
+
+    def limit(self):
+        return read_quota(self.cpu)
+
+    def counters(self):
+        """Throttled periods and seconds, of the container and its pod: either may hold it back."""
+        periods = seconds = 0
+        for directory in (self.cpu, self.pod_cpu):
+            lines = (directory / "cpu.stat").read_text().splitlines()
+            values = dict(line.split() for line in lines)
+            periods += int(values["nr_throttled"])
+            local = directory / "cpu.stat.local"
+            if directory == self.cpu and local.exists():
+                values |= dict(line.split() for line in local.read_text().splitlines())
+                seconds = int(values.get("throttled_time", 0)) / 1e9 or int(
+                    values.get("throttled_usec", 0)) / 1e6
+            elif directory == self.cpu or not (self.cpu / "cpu.stat.local").exists():
+                seconds = max(seconds, int(values.get("throttled_time", 0)) / 1e9 or int(
+                    values.get("throttled_usec", 0)) / 1e6)
+        return periods, seconds
+
+    def usage(self):
+        """Seconds of CPU."""
+        for directory in self.directories:
+            for file, key, unit in (("cpuacct.usage", None, 1e9), ("cpu.stat", "usage_usec", 1e6)):
+                path = directory / file
+                if not path.exists():
+                    continue
+                if key is None:
+                    return int(path.read_text()) / unit
+                values = dict(line.split() for line in path.read_text().splitlines())
+                if key in values:
+                    return int(values[key]) / unit
+        raise Failure(f"no usage of {self.pod}")
 
 
 class Daemon:
@@ -198,10 +266,43 @@ class Daemon:
         return self.process.returncode
 
 
-def controller(binary, config, directory, *flags):
+def controller(binary, config, directory, *flags, lease=5):
     return Daemon([binary, "--kubeconfig", config, "--audit-log", str(directory / "audit.jsonl"),
                    "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0",
-                   "--leader-elect-lease", "5", *flags], directory, "controller")
+                   "--leader-elect-lease", str(lease), *flags], directory, "controller")
+
+
+def agent(binary, cluster, directory, *flags):
+    """With a token as the DaemonSet's pod has it: bound to a pod on the node."""
+    name = cluster.node_name()
+    cluster.kubectl("apply", "-f", str(ROOT / "config" / "agent" / "rbac.yaml"))
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": SYSTEM},
+            "spec": {"serviceAccountName": "mbcas-agent", "nodeName": name,
+                     "terminationGracePeriodSeconds": 1,
+                     "containers": [{"name": "main", "image": "mbcas.local/workload:1",
+                                     "imagePullPolicy": "Never"}]}}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    uid = cluster.get("pod", "agent", "-n", SYSTEM)["metadata"]["uid"]
+    config = cluster.account_kubeconfig(
+        "mbcas-agent", directory / "agent.kubeconfig", "--bound-object-kind", "Pod",
+        "--bound-object-name", "agent", "--bound-object-uid", uid)
+    return Daemon([binary, "--kubeconfig", config, "--node-name", name, "--cgroup-root",
+                   cgroup_root(cluster, directory), *flags], directory, "agent")
+
+
+def cgroup_root(cluster, directory):
+    """The node's own part of the cgroup tree, as a container on it would have it mounted."""
+    name = cluster.run.state["cgroup"]
+    mounts = cgroups.hierarchies()
+    if all(kind == "cgroup2" for _, kind in mounts):
+        return str(mounts[0][0] / name)
+    root = directory / "cgroup"
+    if not root.exists():
+        root.mkdir()
+        for mount, _ in mounts:
+            if (mount / name).is_dir():
+                (root / mount.name).symlink_to(mount / name)
+    return str(root)
 
 
 def run_test(test, main):

@@ -1,4 +1,4 @@
-"""Builds etcd, Kubernetes and Helm from Go modules into the cache.
+"""Builds etcd, Kubernetes, Helm, metrics-server and VPA from Go modules into the cache.
 
 One Go module per Kubernetes version names all commands as its tools, etcd included: at the version
 Kubernetes itself requires, so that both share most of what is compiled. go.mod and go.sum of the
@@ -32,6 +32,9 @@ NODE_ONLY = ["kube-controller-manager", "kube-scheduler", "kubelet"]
 
 # Its module takes most packages in the versions that DEFAULT_VERSION does, and so from its build.
 HELM_VERSION = "3.20.2"
+# What the evaluation puts beside MBCAS.
+METRICS_SERVER_VERSION = "0.9.0"
+VPA_VERSION = "1.8.1"
 
 DOWNLOAD_ATTEMPTS = 7
 FIRST_DELAY_S = 2
@@ -79,17 +82,41 @@ def is_built(with_node, version=None):
 
 def ensure_helm():
     """Returns the helm command, after building it where it is missing."""
-    directory = cache_dir() / "helm" / f"v{HELM_VERSION}"
-    if not (directory / "helm").exists():
-        with locked(directory / ".lock", "another run is building Helm; waiting"):
-            if not (directory / "helm").exists():
+    return _ensure_others("helm", HELM_VERSION, {"helm": "helm.sh/helm/v3/cmd/helm"}) / "helm"
+
+
+def ensure_metrics_server():
+    """Returns the metrics-server command."""
+    name = "metrics-server"
+    return _ensure_others(name, METRICS_SERVER_VERSION,
+                          {name: "sigs.k8s.io/metrics-server/cmd/metrics-server"}) / name
+
+
+def ensure_vpa():
+    """Returns the directory with the three programs of VPA, and its definitions in crd.yaml."""
+    module = "k8s.io/autoscaler/vertical-pod-autoscaler"
+    directory = _ensure_others("vpa", VPA_VERSION, {
+        name: f"{module}/pkg/{name}" for name in ("recommender", "updater",
+                                                  "admission-controller")})
+    if not (directory / "crd.yaml").exists():
+        source = _go_with_retry(_find_go(), ["list", "-m", "-f", "{{.Dir}}", module],
+                                directory / "module").strip()
+        shutil.copyfile(f"{source}/deploy/vpa-v1-crd-gen.yaml", directory / "crd.yaml")
+    return directory
+
+
+def _ensure_others(name, version, packages):
+    """The directory with commands of another pinned module."""
+    directory = cache_dir() / name / f"v{version}"
+    if _missing(directory, packages):
+        with locked(directory / ".lock", f"another run is building {name}; waiting"):
+            if _missing(directory, packages):
                 go = _find_go()
-                module = _copy_module(go, directory, MODULES / f"helm-{HELM_VERSION}")
-                say("downloading the Go modules of Helm")
+                module = _copy_module(go, directory, MODULES / f"{name}-{version}")
+                say(f"downloading the Go modules of {name}")
                 _go_with_retry(go, ["mod", "download"], module)
-                _go_build(go, module, directory, f"helm {HELM_VERSION}", "-s -w",
-                          {"helm": "helm.sh/helm/v3/cmd/helm"})
-    return directory / "helm"
+                _go_build(go, module, directory, f"{name} {version}", "-s -w", packages)
+    return directory
 
 
 def write_pinned_module(version):

@@ -68,7 +68,8 @@ def _parser():
         return added
 
     added = command("build", _build, "build what is missing, start nothing")
-    added.add_argument("what", nargs="?", choices=["control-plane", "node", "helm"], default="node")
+    added.add_argument("what", nargs="?", default="node",
+                       choices=["control-plane", "node", "helm", "autoscalers"])
     added.add_argument("--check", action="store_true",
                        help="build nothing; exit with 1 when something is missing")
 
@@ -134,6 +135,10 @@ def _options(args, service_accounts):
 
 
 def _build(args):
+    if args.what == "autoscalers":
+        print(build.ensure_metrics_server())
+        print(build.ensure_vpa())
+        return 0
     if args.what == "helm":
         print(build.ensure_helm())
         return 0

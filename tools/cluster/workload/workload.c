@@ -7,6 +7,11 @@
 //   workload load ADDRESS PORT [--rate R] [--report-s S]    R requests a second at random moments,
 //                                                           whether or not earlier ones were answered;
 //                                                           every S s a line with their latencies
+//   workload drive PORT [--seed S]                          the same, led from outside: lines `rate R` and
+//                                                           `targets ADDRESS...` on standard input; for
+//                                                           each request a line: when it was due (ms of
+//                                                           the clock CLOCK_MONOTONIC), its latency in ms,
+//                                                           and 1 if it was answered; S gives the moments
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -130,9 +135,12 @@ static int runServe(int port, int argc, char** argv) {
 // ---- load
 
 enum { kSenders = 128, kMost = 1 << 16 };
-static double rate = 20, reportS = 5;
-static struct sockaddr_in target = {.sin_family = AF_INET};
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static double rate = 20, reportS = 5, seed = 0;
+enum { kTargets = 64 };
+static struct sockaddr_in targets[kTargets];
+static int targetCount, nextTarget;
+static int eachIsTold;  // drive
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, turn = PTHREAD_MUTEX_INITIALIZER;
 static long long nextArrival;
 static double latencies[kMost];  // ms, since the last report
 static int count, failed;
@@ -140,13 +148,28 @@ static int count, failed;
 // The moment at which the next request is due: the times between are exponentially distributed.
 static long long nextMoment(void) {
   pthread_mutex_lock(&mutex);
+  while (!(rate > 0) || targetCount == 0) {
+    pthread_mutex_unlock(&mutex);
+    usleep(10000);
+    pthread_mutex_lock(&mutex);
+    nextArrival = nanos(CLOCK_MONOTONIC);
+  }
   long long moment = nextArrival;
   nextArrival += (long long)(-log(1 - drand48()) / rate * 1e9);
   pthread_mutex_unlock(&mutex);
   return moment;
 }
 
+// Requests go to the targets in turn.
+static struct sockaddr_in chooseTarget(void) {
+  pthread_mutex_lock(&mutex);
+  struct sockaddr_in chosen = targets[nextTarget++ % targetCount];
+  pthread_mutex_unlock(&mutex);
+  return chosen;
+}
+
 static int request(void) {
+  const struct sockaddr_in target = chooseTarget();
   static const char text[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
   int connection = socket(AF_INET, SOCK_STREAM, 0);
   const struct timeval limit = {.tv_sec = 30};
@@ -164,12 +187,17 @@ static int request(void) {
 // requests that were never sent.
 static void* send1(void* unused) {
   for (;;) {
+    // One waits for the next moment at a time, so that a new rate holds at once.
+    pthread_mutex_lock(&turn);
     long long due = nextMoment();
     sleepUntil(due);
+    pthread_mutex_unlock(&turn);
     int good = request();
     double ms = (double)(nanos(CLOCK_MONOTONIC) - due) / 1e6;
     pthread_mutex_lock(&mutex);
-    if (!good) {
+    if (eachIsTold) {
+      printf("%.1f %.2f %d\n", (double)due / 1e6, ms, good);
+    } else if (!good) {
       ++failed;
     } else if (count < kMost) {
       latencies[count++] = ms;
@@ -184,19 +212,52 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
+static int addTarget(const char* address, int port) {
+  struct sockaddr_in target = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
+  if (targetCount == kTargets || inet_pton(AF_INET, address, &target.sin_addr) != 1) {
+    fprintf(stderr, "not an address, as 127.0.0.1: %s\n", address);
+    return 0;
+  }
+  targets[targetCount++] = target;
+  return 1;
+}
+
+static int startSenders(void) {
+  srand48(seed > 0 ? (long)seed : time(NULL));
+  nextArrival = nanos(CLOCK_MONOTONIC);
+  for (int i = 0; i < kSenders; ++i) {
+    if (!startThread(send1, NULL)) return 0;
+  }
+  return 1;
+}
+
+static int runDrive(int port, int argc, char** argv) {
+  const struct Option options[] = {{"--seed", &seed}, {0}};
+  if (!readOptions(argc, argv, options)) return 2;
+  eachIsTold = 1;
+  rate = 0;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  if (!startSenders()) return 1;
+  char line[4096];
+  while (fgets(line, sizeof line, stdin)) {
+    char* word = strtok(line, " \n");
+    pthread_mutex_lock(&mutex);
+    if (word && strcmp(word, "rate") == 0) {
+      word = strtok(NULL, " \n");
+      rate = word ? atof(word) : 0;
+    } else if (word && strcmp(word, "targets") == 0) {
+      targetCount = 0;
+      while ((word = strtok(NULL, " \n"))) addTarget(word, port);
+    }
+    pthread_mutex_unlock(&mutex);
+  }
+  return 0;
+}
+
 static int runLoad(const char* address, int port, int argc, char** argv) {
   const struct Option options[] = {{"--rate", &rate}, {"--report-s", &reportS}, {0}};
   if (!readOptions(argc, argv, options)) return 2;
-  target.sin_port = htons((unsigned short)port);
-  if (inet_pton(AF_INET, address, &target.sin_addr) != 1) {
-    fprintf(stderr, "not an address, as 127.0.0.1: %s\n", address);
-    return 2;
-  }
-  srand48(time(NULL));
-  nextArrival = nanos(CLOCK_MONOTONIC);
-  for (int i = 0; i < kSenders; ++i) {
-    if (!startThread(send1, NULL)) return 1;
-  }
+  if (!addTarget(address, port) || !startSenders()) return 2;
   for (;;) {
     struct timespec pause = {(time_t)reportS, (long)((reportS - floor(reportS)) * 1e9)};
     nanosleep(&pause, NULL);
@@ -225,6 +286,7 @@ int main(int argc, char** argv) {
   const char* command = argc >= 2 ? argv[1] : "";
   if (strcmp(command, "burn") == 0) return runBurn(argc - 2, argv + 2);
   if (strcmp(command, "serve") == 0 && argc >= 3) return runServe(atoi(argv[2]), argc - 3, argv + 3);
+  if (strcmp(command, "drive") == 0 && argc >= 3) return runDrive(atoi(argv[2]), argc - 3, argv + 3);
   if (strcmp(command, "load") == 0 && argc >= 4) {
     return runLoad(argv[2], atoi(argv[3]), argc - 4, argv + 4);
   }
@@ -232,6 +294,6 @@ int main(int argc, char** argv) {
     for (;;) pause();
   }
   fprintf(stderr, "usage: workload pause | burn [options] | serve PORT [options] | load ADDRESS PORT "
-                  "[options]\n");
+                  "[options] | drive PORT [options]\n");
   return 2;
 }
