@@ -23,7 +23,8 @@ class Api:
         return Api(self.server, self.ca_file, token)
 
     def __call__(self, method, path, body=None, kind="application/json"):
-        """The status and the answer, parsed. PATCH without another kind is a merge."""
+        """The status and the answer, parsed; its text where a path is not served (yet). PATCH
+        without another kind is a merge."""
         if method == "PATCH" and kind == "application/json":
             kind = "application/merge-patch+json"
         request = urllib.request.Request(
@@ -35,7 +36,11 @@ class Api:
             with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
                 return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
+            text = error.read()
+            try:
+                return error.code, json.loads(text or b"null")
+            except ValueError:
+                return error.code, text.decode(errors="replace")
 
     def apply(self, path, body, manager):
         return self("PATCH", f"{path}?fieldManager={manager}&force=true", body,
