@@ -168,12 +168,7 @@ Result<void> Fleet::install() {
   allocations_ = std::make_unique<kube::Informer<PodAllocation>>(*admin_);
   allocations_->onChange([this](const kube::TypedChange<PodAllocation>& change) {
     const auto judged = [](const auto& each) { return each && each->bounds() != nullptr; };
-    const auto applied = [&](const auto& each) {
-      return judged(each) && each->phase == podallocation::Phase::kApplied &&
-             each->observed_generation == each->meta.generation;
-    };
     judged_ += static_cast<int>(judged(change.after)) - static_cast<int>(judged(change.before));
-    applied_ += static_cast<int>(applied(change.after)) - static_cast<int>(applied(change.before));
   });
   allocations_->start();
 
@@ -331,7 +326,7 @@ Result<void> Fleet::restartApiserver(Nanos away) {
 
 bool Fleet::settled() const {
   const int count = static_cast<int>(pods_.size());
-  return judged_ == count && applied_ == count && ledger_.open() == 0 &&
+  return judged_ == count && ledger_.open() == 0 &&
          std::ranges::all_of(nodes_, [](const auto& node) { return node->settled(); });
 }
 

@@ -81,7 +81,7 @@ class Fleet {
   void restartAgents();
   Result<void> restartApiserver(Nanos away);
 
-  // Every pod has its bounds and what it desires; no decision is open.
+  // Every pod has its bounds, and no raise is open.
   bool settled() const;
   int judged() const { return judged_; }  // PodAllocations with bounds
   // Starts the controller again if it has ended by itself, as a kubelet would.
@@ -132,7 +132,6 @@ class Fleet {
   kube::HttpLoop loop_;
   std::unique_ptr<kube::Client> admin_;
   std::atomic<int> judged_ = 0;
-  std::atomic<int> applied_ = 0;
   std::unique_ptr<kube::Informer<podallocation::PodAllocation>> allocations_;
   std::vector<std::unique_ptr<HollowNode>> nodes_;
   std::vector<HollowPod> pods_;

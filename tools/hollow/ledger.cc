@@ -60,8 +60,8 @@ std::uint64_t Ledger::decisions() const {
 
 std::size_t Ledger::open() const {
   const std::scoped_lock lock(mutex_);
-  return static_cast<std::size_t>(
-      std::ranges::count_if(pods_, [](const auto& pod) { return pod.second.open.has_value(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      pods_, [](const auto& pod) { return pod.second.open && pod.second.open->raise; }));
 }
 
 double quantile(std::vector<double> values, double share) {

@@ -33,7 +33,7 @@ class Ledger {
   // Since the last call.
   Summary take();
   std::uint64_t decisions() const;  // since the start
-  std::size_t open() const;         // not in force yet
+  std::size_t open() const;         // raises that are not in force yet; decreases take their time
 
  private:
   struct Pod {
