@@ -60,8 +60,11 @@ WriteResult writeResultOf(const kube::ApiError& error) {
     return cause.reason == "NamespaceTerminating";
   });
   if (error.notFound() || ending) return WriteResult::kGone;
-  // A token may be renewed, a conflict may pass.
-  if (error.transient() || error.code == 401 || error.code == 409) return WriteResult::kFailed;
+  // A token may be renewed, a conflict may pass, and a server that has just started forbids
+  // everything until it knows its roles.
+  if (error.transient() || error.code == 401 || error.code == 403 || error.code == 409) {
+    return WriteResult::kFailed;
+  }
   return WriteResult::kRefused;
 }
 

@@ -58,7 +58,7 @@ TEST(Requests, WhatAnAnswerMeans) {
   EXPECT_EQ(writeResultOf(answer(409)), WriteResult::kFailed);
   EXPECT_EQ(writeResultOf(answer(404)), WriteResult::kGone) << "the namespace";
   EXPECT_EQ(writeResultOf(answer(403, "NamespaceTerminating")), WriteResult::kGone);
-  EXPECT_EQ(writeResultOf(answer(403)), WriteResult::kRefused) << "a role or a policy";
+  EXPECT_EQ(writeResultOf(answer(403)), WriteResult::kFailed) << "roles may not be known yet";
   EXPECT_EQ(writeResultOf(answer(422)), WriteResult::kRefused) << "the schema or a policy";
   EXPECT_EQ(writeResultOf(answer(400)), WriteResult::kRefused);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace mbcas::control {
@@ -98,9 +99,9 @@ Result<void> validate(const Settings& settings) {
       Range{"cooldown", duration(guards.cooldown), 0, kDay},
       Range{"raise-cooldown", duration(guards.raise_cooldown), 0, kDay},
       Range{"market-interval", duration(guards.market_interval), 0, kDay},
-      Range{"hysteresis", settings.hysteresis, 0, 0.9},
-      // Less, and a pod could rest at a limit below its use.
-      Range{"headroom", settings.headroom, 1 + settings.hysteresis, 10},
+      Range{"headroom", settings.headroom, 1, 10},
+      // More than the headroom, and a pod could rest at a limit below its use.
+      Range{"hysteresis", settings.hysteresis, 0, std::round((settings.headroom - 1) * 1e6) / 1e6},
       Range{"reserve", settings.reserve, 0, 0.9},
       Range{"condition-factor", settings.condition_factor, 0.1, 1},
       Range{"scarce-from", settings.scarce_from, 0.1, 1},

@@ -451,7 +451,7 @@ TEST(Stability, WithoutHeadroomConstantLoadIsALimitCycle) {
   node.add(std::move(pod));
   expectCycle(courseOf(node), 1.2);
   settings.headroom = 1.05;
-  EXPECT_EQ(validate(settings).error().message(), "headroom: 1.05 is not between 1.1 and 10");
+  EXPECT_EQ(validate(settings).error().message(), "hysteresis: 0.1 is not between 0 and 0.05");
 }
 
 // What is throttled bids, what is not bids nothing: on a node that is half idle, two pods of
