@@ -256,6 +256,7 @@ class Run {
 
   static std::vector<double> latencies(const std::vector<Ledger::Change>& changes) {
     std::vector<double> all;
+    all.reserve(changes.size());
     for (const Ledger::Change& change : changes) {
       all.push_back(secondsOf(change.in_force - change.decided));
     }
@@ -282,6 +283,7 @@ class Run {
     if (!most_urgent) std::ranges::reverse(raises);
     raises.resize(raises.size() / 4);
     std::vector<double> times;
+    times.reserve(raises.size());
     for (const Ledger::Change& change : raises) {
       times.push_back(secondsOf(change.in_force - phase.began));
     }
