@@ -150,7 +150,7 @@ TEST(Simulate, Settings) {
   EXPECT_NE(limit({"--set", "headroom=4"}), limit({}));
   const Outcome bad = simulate({kSample, "--set", "headroom=1.25", "--set", "headroom=1"});
   EXPECT_EQ(bad.exit_code, 2);
-  EXPECT_EQ(bad.err, "mbcas simulate: headroom: 1 is not between 1.1 and 10\n");
+  EXPECT_EQ(bad.err, "mbcas simulate: hysteresis: 0.1 is not between 0 and 0\n");
 }
 
 TEST(Simulate, Sweep) {

@@ -166,7 +166,7 @@ TEST(Settings, ProfilesAreValidAndNamesAreParsed) {
 TEST(Settings, AnImpossibleValueIsNamed) {
   Settings settings;
   settings.hysteresis = 1.5;
-  EXPECT_EQ(validate(settings).error().message(), "hysteresis: 1.5 is not between 0 and 0.9");
+  EXPECT_EQ(validate(settings).error().message(), "hysteresis: 1.5 is not between 0 and 0.25");
   settings = {};
   settings.scarce_until = 0.99;
   EXPECT_FALSE(validate(settings));

@@ -20,7 +20,7 @@ TEST(Tuning, ByName) {
 TEST(Tuning, RefusesWhatTheLawWould) {
   Tuning tuning;
   EXPECT_EQ(tune(tuning, "headroom=1.05").error().message(),
-            "headroom: 1.05 is not between 1.1 and 10");
+            "hysteresis: 0.1 is not between 0 and 0.05");
   EXPECT_EQ(tune(tuning, "window=61").error().message(), "window: must be 5 to 60 seconds");
   EXPECT_EQ(tune(tuning, "mean=31").error().message(),
             "mean: must be 1 second at least, and within the window");
