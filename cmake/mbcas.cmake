@@ -98,10 +98,12 @@ function(mbcas_test name)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
-  if(MBCAS_SANITIZE)
-    # What is tested stays optimised; the tests themselves compile in less than half the time
-    # and run the longer for it.
+  if(MBCAS_SANITIZE OR T_LABEL STREQUAL "unit")
+    # What is tested stays optimised; the tests themselves compile in half the time and run the
+    # longer for it. Of the others some measure.
     target_compile_options(${name} PRIVATE -O0)
+  endif()
+  if(MBCAS_SANITIZE)
     math(EXPR T_TIMEOUT "${T_TIMEOUT} * 3")
   endif()
   add_test(NAME ${T_LABEL}.${name} COMMAND ${name})
