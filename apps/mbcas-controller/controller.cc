@@ -48,7 +48,7 @@ struct Flags {
   std::string audit_log;
   std::string log_level = "info";
   policy::SettingsData settings;
-  int workers = 4;
+  int workers = 8;
   bool dry_run = false;
   bool leader_elect = true;
   double lease_seconds = 15;

@@ -226,15 +226,14 @@ Result<void> Fleet::makePods() {
   });
   if (wrong) return failure(*wrong);
   made_ = count;
-  const bool run = await(
-      [&] {
-        int running = 0;
-        for (const auto& node : nodes_) running += node->running();
-        return running == count;
-      },
-      kPatience);
-  if (!run) return failure("the pods do not start");
+  if (!await([&] { return running() == count; }, kPatience)) return failure("the pods do not start");
   return {};
+}
+
+int Fleet::running() const {
+  int sum = 0;
+  for (const auto& node : nodes_) sum += node->running();
+  return sum;
 }
 
 Result<void> Fleet::replacePod(std::size_t pod) {
@@ -263,12 +262,19 @@ void Fleet::load(std::size_t pod, Millicores load) {
   nodes_[static_cast<std::size_t>(pods_[pod].node)]->kernel().load(pods_[pod].uid, load);
 }
 
-bool Fleet::roomFor(const std::vector<Millicores>& loads) const {
+std::string Fleet::lacking(const std::vector<Millicores>& loads) const {
+  std::string first;
+  int count = 0;
   for (std::size_t i = 0; i < pods_.size() && i < loads.size(); ++i) {
-    const auto& node = nodes_[static_cast<std::size_t>(pods_[i].node)];
-    if (node->kernel().limit(pods_[i].uid) < loads[i]) return false;
+    const Millicores limit =
+        nodes_[static_cast<std::size_t>(pods_[i].node)]->kernel().limit(pods_[i].uid);
+    if (limit >= loads[i]) continue;
+    if (++count == 1) {
+      first = fmt::format("{}/{} of node hollow-{} has {}m and needs {}m", pods_[i].name_space,
+                          pods_[i].name, pods_[i].node, limit.count(), loads[i].count());
+    }
   }
-  return true;
+  return count > 1 ? fmt::format("{}, and {} others", first, count - 1) : first;
 }
 
 void Fleet::startController() {
@@ -326,7 +332,7 @@ Result<void> Fleet::restartApiserver(Nanos away) {
 
 bool Fleet::settled() const {
   const int count = static_cast<int>(pods_.size());
-  return judged_ == count && ledger_.open() == 0 &&
+  return judged_ == count && ledger_.open() == 0 && running() == count &&
          std::ranges::all_of(nodes_, [](const auto& node) { return node->settled(); });
 }
 

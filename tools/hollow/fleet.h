@@ -72,8 +72,8 @@ class Fleet {
   void collectGarbage(Nanos age);
   const std::vector<HollowPod>& pods() const { return pods_; }
   void load(std::size_t pod, Millicores load);
-  // Every pod's limit in force is at least that.
-  bool roomFor(const std::vector<Millicores>& loads) const;
+  // A pod whose limit in force is less than that, and how many there are; empty: none.
+  std::string lacking(const std::vector<Millicores>& loads) const;
 
   void startController();
   void startAgents();
@@ -81,7 +81,7 @@ class Fleet {
   void restartAgents();
   Result<void> restartApiserver(Nanos away);
 
-  // Every pod has its bounds, and no raise is open.
+  // Every pod runs and has its bounds, and no raise is open.
   bool settled() const;
   int judged() const { return judged_; }  // PodAllocations with bounds
   // Starts the controller again if it has ended by itself, as a kubelet would.
@@ -115,6 +115,7 @@ class Fleet {
   kube::ClientConfig configFor(const std::string& account, const std::string& node, int port) const;
   Result<HollowPod> makePod(int node, const std::string& name, int weight_class) const;
   int port() const;
+  int running() const;  // pods
   pid_t pidOf(const std::string& program) const;
   void say(const std::string& line) const {
     if (options_.say) options_.say(line);

@@ -15,9 +15,17 @@ void Ledger::decided(const std::string& line) {
   const Result<WallTime> time = parseRfc3339(json.value("time", ""));
   const Millicores desired(json.value("desired", std::int64_t{0}));
   const Millicores limit(json.value("limit", std::int64_t{0}));
-  // What only says that the limit is as it should be, so that the controller sees the pod.
-  if (!time || desired == limit) return;
+  if (!time) return;
   const std::scoped_lock lock(mutex_);
+  // The limit is as it should be: said so that the controller sees the pod, or instead of an earlier
+  // wish.
+  if (desired == limit) {
+    const auto known = pods_.find(json.value("uid", ""));
+    if (known == pods_.end() || !known->second.open) return;
+    ++summary_.replaced;
+    known->second.open.reset();
+    return;
+  }
   ++decisions_;
   ++summary_.decisions;
   Pod& pod = pods_[json.value("uid", "")];

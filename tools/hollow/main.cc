@@ -186,16 +186,15 @@ class Run {
     }
     return true;
   }
-  // Everything is as it should be, and nobody has decided anything for ten seconds.
+  // Everything is as it should be, and for ten seconds agents have sent little but their Leases.
   bool settles() {
-    SteadyTime quiet = std::chrono::steady_clock::now();
-    std::uint64_t decisions = fleet_->ledger().decisions();
+    SteadyTime since = std::chrono::steady_clock::now();
+    std::uint64_t sent = fleet_->agentRequests();
     return await([&] {
-      const std::uint64_t now = fleet_->ledger().decisions();
-      if (std::exchange(decisions, now) != now || !fleet_->settled()) {
-        quiet = std::chrono::steady_clock::now();
-      }
-      return secondsSince(quiet) >= 10;
+      if (secondsSince(since) < 10) return false;
+      const std::uint64_t before = std::exchange(sent, fleet_->agentRequests());
+      since = std::chrono::steady_clock::now();
+      return fleet_->settled() && sent - before <= 2 * static_cast<std::uint64_t>(flags_.nodes);
     });
   }
 
@@ -209,7 +208,9 @@ class Run {
   }
   // Each pod may use what it wants.
   bool raised() {
-    return await([&] { return fleet_->roomFor(loads_); });
+    if (await([&] { return fleet_->lacking(loads_).empty(); })) return true;
+    say(fleet_->lacking(loads_));
+    return false;
   }
 
   bool churn() {
