@@ -22,7 +22,8 @@ class Outbox::Impl {
   explicit Impl(const Options& options)
       : options_(options),
         bucket_(options.writes_per_second, options.burst),
-        random_(options.seed) {}
+        random_(options.seed),
+        at_once_(options.in_flight) {}
 
   void put(const Wish& wish, MonotonicTime now) {
     Entry& entry = entries_[wish.uid];
@@ -48,7 +49,7 @@ class Outbox::Impl {
   }
 
   std::optional<Wish> take(MonotonicTime now) {
-    if (under_way_ >= options_.in_flight || now < asked_until_) return std::nullopt;
+    if (full() || now < asked_until_) return std::nullopt;
     Entry* first = nullptr;
     for (auto& [uid, entry] : entries_) {
       if (entry.ready() && entry.not_before <= now && (first == nullptr || entry.before(*first))) {
@@ -73,7 +74,9 @@ class Outbox::Impl {
       return;
     }
     entry.refused.reset();
+    if (result == WriteResult::kFailed) at_once_ = 1;
     if (result == WriteResult::kDone) {
+      at_once_ = std::min<double>(at_once_ + 1 / at_once_, options_.in_flight);
       entry.written = std::move(sent.spec);
       entry.failures = 0;
       entry.not_before = {};
@@ -106,7 +109,7 @@ class Outbox::Impl {
   }
 
   std::optional<MonotonicTime> next(MonotonicTime now) const {
-    if (under_way_ >= options_.in_flight) return std::nullopt;
+    if (full()) return std::nullopt;
     std::optional<MonotonicTime> earliest;
     for (const auto& [uid, entry] : entries_) {
       if (entry.ready()) earliest = std::min(earliest.value_or(entry.not_before), entry.not_before);
@@ -146,6 +149,7 @@ class Outbox::Impl {
     }
   };
 
+  bool full() const { return under_way_ >= static_cast<int>(at_once_); }
   double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
 
   Options options_;
@@ -155,6 +159,7 @@ class Outbox::Impl {
   MonotonicTime asked_until_{};                        // by the server
   std::uint64_t order_ = 0;
   int under_way_ = 0;
+  double at_once_;  // writes that may be under way
 };
 
 Outbox::Outbox(const Options& options) : impl_(std::make_unique<Impl>(options)) {}

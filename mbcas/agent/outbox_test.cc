@@ -94,6 +94,33 @@ TEST(Outbox, BoundsHowManyAreUnderWayAndHowManyInASecond) {
   EXPECT_EQ(box.taken(*box.next(kStart)), "d 100");
 }
 
+TEST(Outbox, AfterAFailureFewerAreUnderWay) {
+  Box box(Outbox::Options{.writes_per_second = 1000, .burst = 1000, .in_flight = 3});
+  for (const char* uid : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
+    box.put(wishFor(uid, 100_m), kStart);
+  }
+  const auto takeAll = [&](MonotonicTime now) {
+    std::string taken;
+    while (const std::optional<Wish> wish = box.take(now)) taken += wish->uid;
+    return taken;
+  };
+  EXPECT_EQ(takeAll(kStart), "abc");
+  box.done("a", WriteResult::kDone, kStart);
+  box.done("b", WriteResult::kFailed, kStart, 1s);
+  box.done("c", WriteResult::kDone, kStart);  // sent before: it grows again from one
+  const MonotonicTime later = *box.next(kStart);
+  EXPECT_EQ(takeAll(later), "de");
+  box.done("d", WriteResult::kFailed, later, 1s);
+  box.done("e", WriteResult::kFailed, later, 1s);
+  const MonotonicTime last = *box.next(later);
+  EXPECT_EQ(takeAll(last), "f") << "one at a time";
+  box.done("f", WriteResult::kDone, last);
+  EXPECT_EQ(takeAll(last), "gh");
+  box.done("g", WriteResult::kDone, last);
+  box.done("h", WriteResult::kDone, last);
+  EXPECT_EQ(takeAll(last).size(), 2U) << "not yet three, after two rounds and a half";
+}
+
 TEST(Outbox, FailuresBackOffAndTheNewestIsWrittenThen) {
   Box box;
   box.put(wishFor("a", 100_m), kStart);
@@ -137,6 +164,7 @@ TEST(Outbox, WhatFailedIsDueWhenTheServerAnswersAgain) {
   box.done("c", WriteResult::kRefused, kStart);
   box.answers(kStart + 10ms);
   EXPECT_EQ(box.taken(kStart + 10ms), "a 100");
+  box.done("a", WriteResult::kDone, kStart + 10ms);
   EXPECT_EQ(box.taken(kStart + 10ms), "b 100");
   EXPECT_EQ(box.taken(kStart + 10ms), "") << "the server would refuse it again";
 }
@@ -154,6 +182,7 @@ TEST(Outbox, DoesAsTheServerAsks) {
   EXPECT_LE(next, kStart + 10500ms) << "and not much longer";
   EXPECT_EQ(box.taken(next - 1ns), "");
   EXPECT_EQ(box.taken(next), "b 100");
+  box.done("b", WriteResult::kDone, next);
   EXPECT_EQ(box.taken(next), "a 100") << "it was not the pod that failed: no back-off of its own";
 }
 

@@ -17,18 +17,17 @@ void Ledger::decided(const std::string& line) {
   const Millicores limit(json.value("limit", std::int64_t{0}));
   if (!time) return;
   const std::scoped_lock lock(mutex_);
+  const auto found = pods_.find(json.value("uid", ""));
+  if (found == pods_.end()) return;  // it ended while its agent decided
+  Pod& pod = found->second;
   // The limit is as it should be: said so that the controller sees the pod, or instead of an earlier
   // wish.
   if (desired == limit) {
-    const auto known = pods_.find(json.value("uid", ""));
-    if (known == pods_.end() || !known->second.open) return;
-    ++summary_.replaced;
-    known->second.open.reset();
+    summary_.replaced += pod.open ? 1 : 0;
+    pod.open.reset();
     return;
   }
-  ++decisions_;
   ++summary_.decisions;
-  Pod& pod = pods_[json.value("uid", "")];
   if (pod.open) ++summary_.replaced;
   pod.desired = desired;
   pod.open =
@@ -59,11 +58,6 @@ void Ledger::close(Pod& pod) {
 Ledger::Summary Ledger::take() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(summary_, {});
-}
-
-std::uint64_t Ledger::decisions() const {
-  const std::scoped_lock lock(mutex_);
-  return decisions_;
 }
 
 std::size_t Ledger::open() const {

@@ -32,8 +32,7 @@ class Ledger {
   };
   // Since the last call.
   Summary take();
-  std::uint64_t decisions() const;  // since the start
-  std::size_t open() const;         // raises that are not in force yet; decreases take their time
+  std::size_t open() const;  // raises that are not in force yet; decreases take their time
 
  private:
   struct Pod {
@@ -47,7 +46,6 @@ class Ledger {
   mutable std::mutex mutex_;
   std::map<std::string, Pod> pods_;  // by UID; guarded by mutex_, as all below
   Summary summary_;
-  std::uint64_t decisions_ = 0;
 };
 
 // Of values in any order, by nearest rank; 0 if there are none. `share` in [0, 1].
