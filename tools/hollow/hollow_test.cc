@@ -58,7 +58,7 @@ TEST(Ledger, FollowsADecisionUntilItIsInForce) {
   Ledger ledger;
   ledger.inForce("u1", 200_m, start);
   ledger.decided(line(0s, 200, 200));
-  EXPECT_EQ(ledger.decisions(), 0u) << "it changes nothing";
+  EXPECT_EQ(ledger.take().decisions, 0u) << "it changes nothing";
   ledger.decided(line(1s, 200, 300));
   ledger.decided(line(2s, 200, 500));
   EXPECT_EQ(ledger.open(), 1u);
@@ -78,6 +78,13 @@ TEST(Ledger, FollowsADecisionUntilItIsInForce) {
   EXPECT_EQ(summary.changes[1].in_force - summary.changes[1].decided, Nanos(2s));
   EXPECT_EQ(ledger.open(), 0u);
   EXPECT_EQ(ledger.take().decisions, 0u);
+
+  ledger.decided(line(8s, 400, 500));
+  ledger.decided(line(9s, 400, 400));
+  EXPECT_EQ(ledger.open(), 0u) << "withdrawn";
+  ledger.ended("u1");
+  ledger.decided(line(10s, 400, 500));
+  EXPECT_EQ(ledger.open(), 0u) << "nobody will fulfil it";
 }
 
 TEST(Ledger, Quantiles) {

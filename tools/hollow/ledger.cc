@@ -20,8 +20,8 @@ void Ledger::decided(const std::string& line) {
   const auto found = pods_.find(json.value("uid", ""));
   if (found == pods_.end()) return;  // it ended while its agent decided
   Pod& pod = found->second;
-  // The limit is as it should be: said so that the controller sees the pod, or instead of an earlier
-  // wish.
+  // The limit is as it should be: said so that the controller sees the pod, or instead of an
+  // earlier wish.
   if (desired == limit) {
     summary_.replaced += pod.open ? 1 : 0;
     pod.open.reset();
