@@ -226,7 +226,8 @@ Result<void> Fleet::makePods() {
   });
   if (wrong) return failure(*wrong);
   made_ = count;
-  if (!await([&] { return running() == count; }, kPatience)) return failure("the pods do not start");
+  if (!await([&] { return running() == count; }, kPatience))
+    return failure("the pods do not start");
   return {};
 }
 
