@@ -120,7 +120,8 @@ TEST_F(ScaleBudgetTest, CalmAndChange) {
   constexpr int kRaises = kNodes * kPods;
   std::vector<Millicores> loads(kRaises, kMuch);
   for (std::size_t i = 0; i < loads.size(); ++i) fleet->load(i, loads[i]);
-  ASSERT_TRUE(eventually([&] { return fleet->lacking(loads).empty() && fleet->settled(); })) << trouble();
+  ASSERT_TRUE(eventually([&] { return fleet->lacking(loads).empty() && fleet->settled(); }))
+      << trouble();
   ASSERT_TRUE(aWhile(1)) << trouble();  // what is said of it afterwards counts, too
   const RequestCounts change = requests() - still;
   const auto wishes = static_cast<double>(total(change, byAgents));
