@@ -81,7 +81,7 @@ def adversaries(seconds):
 
 
 # With how often each is repeated. VPA looks once a minute: it has ten, and runs once.
-ALL = [(step(40), 3), (mixed(70), 3), (contention(50), 3), (adversaries(60), 2)]
+ALL = [(step(35), 3), (mixed(60), 3), (contention(40), 3), (adversaries(60), 2)]
 SLOW = [step(600), mixed(300)]
 QUICK = [(step(30), 1), (mixed(36), 1)]
 CHECK = [(step(35), 1), (mixed(36), 1)]
