@@ -264,18 +264,14 @@ void Fleet::load(std::size_t pod, Millicores load) {
 }
 
 std::string Fleet::lacking(const std::vector<Millicores>& loads) const {
-  std::string first;
-  int count = 0;
   for (std::size_t i = 0; i < pods_.size() && i < loads.size(); ++i) {
-    const Millicores limit =
-        nodes_[static_cast<std::size_t>(pods_[i].node)]->kernel().limit(pods_[i].uid);
+    const HollowPod& pod = pods_[i];
+    const Millicores limit = nodes_[static_cast<std::size_t>(pod.node)]->kernel().limit(pod.uid);
     if (limit >= loads[i]) continue;
-    if (++count == 1) {
-      first = fmt::format("{}/{} of node hollow-{} has {}m and needs {}m", pods_[i].name_space,
-                          pods_[i].name, pods_[i].node, limit.count(), loads[i].count());
-    }
+    return fmt::format("{}/{} of node hollow-{} has {}m and needs {}m", pod.name_space, pod.name,
+                       pod.node, limit.count(), loads[i].count());
   }
-  return count > 1 ? fmt::format("{}, and {} others", first, count - 1) : first;
+  return {};
 }
 
 void Fleet::startController() {

@@ -72,7 +72,7 @@ class Fleet {
   void collectGarbage(Nanos age);
   const std::vector<HollowPod>& pods() const { return pods_; }
   void load(std::size_t pod, Millicores load);
-  // A pod whose limit in force is less than that, and how many there are; empty: none.
+  // The first pod whose limit in force is less than that; empty: there is none.
   std::string lacking(const std::vector<Millicores>& loads) const;
 
   void startController();
