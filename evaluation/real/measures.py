@@ -38,12 +38,12 @@ def mean(samples, column):
 
 
 def of_workload(scenario, workload, recorded):
-    samples = [s for s in recorded["series"][workload.name] if s[TIME] >= scenario.step_at]
-    answers = [a for a in recorded["answers"].get(workload.name, []) if a[0] >= scenario.step_at]
+    samples = [s for s in recorded["series"][workload.name] if s[TIME] >= scenario.measured_from]
+    answers = [a for a in recorded["answers"].get(workload.name, []) if a[0] >= scenario.measured_from]
     latencies = [latency for _, latency, good in answers if good]
     changes = recorded["changes"][workload.name]
-    before = ([limit for at, limit in changes if at <= scenario.step_at] or [changes[0][1]])[-1]
-    later = [at for at, limit in changes if at > scenario.step_at and limit > before] \
+    before = ([limit for at, limit in changes if at <= scenario.measured_from] or [changes[0][1]])[-1]
+    later = [at for at, limit in changes if at > scenario.measured_from and limit > before] \
         if before else []
     restless = [at for at, ms in rates(samples, THROTTLED) if ms * 1000 >= CALM_MS]
     calm = restless[-1] if restless else samples[0][TIME]
@@ -55,15 +55,15 @@ def of_workload(scenario, workload, recorded):
         "p50": percentile(latencies, 0.5), "p99": percentile(latencies, 0.99),
         "p99.9": percentile(latencies, 0.999), "failed": len(answers) - len(latencies),
         "used": used, "limit": limit, "slack": None if limit is None else limit - used,
-        "reaction": later[0] - scenario.step_at if later else None,
-        "calm": calm - scenario.step_at if calm < samples[-1][TIME] - 5 else None,
+        "reaction": later[0] - scenario.measured_from if later else None,
+        "calm": calm - scenario.measured_from if calm < samples[-1][TIME] - 5 else None,
         "changes": len(changes) - 1,
     }
 
 
 def weight(workload):
     """As MBCAS weighs: by request and priority."""
-    return workload.request * (1 + max(0, workload.priority - 1000) / 2000)
+    return workload.request * min(1 + max(0, workload.priority - 1000) / 2000, 4)
 
 
 def fairness(scenario, each, mbcas):
@@ -110,8 +110,8 @@ def of_run(scenario, recorded, mbcas):
         "second p99": of_service(1, "p99"),
         "used": total("used"), "limit": total("limit"), "slack": total("slack"),
         # A step is one of the first workload.
-        "reaction": each[good[0].name]["reaction"] if scenario.step_at else None,
-        "calm": each[good[0].name]["calm"] if scenario.step_at else None,
+        "reaction": each[good[0].name]["reaction"] if scenario.is_step else None,
+        "calm": each[good[0].name]["calm"] if scenario.is_step else None,
         "changes": max(each[w.name]["changes"] for w in good),
         "restarts": recorded["restarts"],
         **fairness(scenario, each, mbcas),

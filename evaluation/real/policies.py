@@ -137,8 +137,7 @@ class Mbcas(Policy):
                 self.tools["mbcas-controller"],
                 cluster.account_kubeconfig("mbcas-controller", directory / "controller.kubeconfig"),
                 directory, "--profile", self.profile, lease=30),
-            # The control plane and this tool run on the same cores, and the agent sees the pods'.
-            harness.agent(self.tools["mbcas-agent"], cluster, directory, "--reserve", "0.2")]
+            harness.agent(self.tools["mbcas-agent"], cluster, directory)]
 
     def wait_ready(self, world):
         def judged():

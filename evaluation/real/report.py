@@ -219,7 +219,7 @@ def distribution(policies, service):
     for policy, runs in policies.items():
         latencies = sorted(latency for run in runs
                            for at, latency, good in run["recorded"]["answers"].get(service, [])
-                           if good and at >= run["scenario"].step_at)
+                           if good and at >= run["scenario"].measured_from)
         if len(latencies) < 2:
             continue
         names.append((policy, COLOURS[policy]))
@@ -253,7 +253,7 @@ def page(results, known, facts):
     for name, policies in by_scenario(results, order).items():
         scenario = next(iter(policies.values()))[0]["scenario"]
         parts.append(f"<h2>{html.escape(name)}</h2><p>{html.escape(scenario.about)} Measured from "
-                     f"second {scenario.step_at} on.</p>" + Table(policies).html())
+                     f"second {scenario.measured_from} on.</p>" + Table(policies).html())
         for workload in scenario.workloads:
             if (file := f"{name}-{workload.name}.svg") in drawn:
                 parts.append(f"<figure>{drawn[file]}</figure>")

@@ -9,7 +9,7 @@ millicores.
 import dataclasses
 
 REQUEST_MS = 10
-NORMAL, HIGH = 1000, 2000  # priorities
+NORMAL, HIGH = 1000, 1000000  # priorities
 
 
 @dataclasses.dataclass
@@ -30,15 +30,16 @@ class Scenario:
     name: str
     about: str
     seconds: int
-    step_at: int             # the load rises here, and the measures begin
+    measured_from: int       # second
     workloads: list
+    is_step: bool = False    # of the first workload, at that second
 
 
 def step(seconds):
     return Scenario(
         "step", "A pod with a request of 100m and a limit of 200m goes from 2 % of a core to one "
         "thread that never waits.", seconds, 5,
-        [Workload("step", 100, 200, [(0, (1, 2, 100)), (5, (1, 100, 100))])])
+        [Workload("step", 100, 200, [(0, (1, 2, 100)), (5, (1, 100, 100))])], is_step=True)
 
 
 def mixed(seconds):
@@ -57,13 +58,16 @@ def mixed(seconds):
 
 
 def contention(seconds):
+    """Requests say nothing of importance, so that without limits the kernel does not know of it."""
     return Scenario(
-        "contention", "CPU is scarce: a service of high priority (gold, request 300m, limit 600m) "
-        "and one of normal priority (silver, 200m, 500m) with 40 requests a second each, and a hog "
-        "of four threads (100m, 1000m).", seconds, 5,
-        [Workload("gold", 300, 600, [(0, 10), (5, 40)], service=True, priority=HIGH, wants=400),
-         Workload("silver", 200, 500, [(0, 10), (5, 40)], service=True, priority=NORMAL, wants=400),
-         Workload("hog", 100, 1000, [(0, None), (5, (4, 100, 100))], wants=2000)])
+        "contention", "CPU is scarce: a service of high priority (gold, 50 requests a second) and "
+        "one of normal priority (silver, 30 a second), limits of 500m, and two hogs of two threads "
+        "each (limits of 1000m). All request 200m.", seconds, 50,
+        [Workload("gold", 200, 500, [(0, 10), (5, 50)], service=True, priority=HIGH, wants=500),
+         Workload("silver", 200, 500, [(0, 10), (5, 30)], service=True, priority=NORMAL,
+                  wants=300),
+         *(Workload(hog, 200, 1000, [(0, None), (5, (2, 100, 100))], wants=2000)
+           for hog in ("hog-a", "hog-b"))])
 
 
 def adversaries(seconds):
@@ -81,7 +85,7 @@ def adversaries(seconds):
 
 
 # With how often each is repeated. VPA looks once a minute: it has ten, and runs once.
-ALL = [(step(35), 3), (mixed(60), 3), (contention(40), 3), (adversaries(60), 2)]
+ALL = [(step(35), 3), (mixed(120), 2), (contention(90), 2), (adversaries(60), 1)]
 SLOW = [step(600), mixed(300)]
 QUICK = [(step(30), 1), (mixed(36), 1)]
 CHECK = [(step(35), 1), (mixed(36), 1)]

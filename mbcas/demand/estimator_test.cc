@@ -131,6 +131,13 @@ TEST(Responsive, ABurstStepIsBetween150And300Percent) {
   EXPECT_EQ(large.second(80_m, 2000_m, 2).burst, 300_m);
 }
 
+TEST(Responsive, APeriodCutOffOnceASecondIsASmallStep) {
+  Load once = limited(1000_m);
+  EXPECT_EQ(once.second(500_m, 90_m, 1).burst, 1250_m);
+  Load twice = limited(1000_m);
+  EXPECT_EQ(twice.second(500_m, 180_m, 2).burst, 1900_m);
+}
+
 TEST(Responsive, ALearnedLevelIsHeldThenTriedLowerAndRestoredWithADoubledHold) {
   Load load = limited(200_m);
   load.second(50_m, 130_m, 2);

@@ -13,6 +13,9 @@ constexpr Millicores kNegligible(1);  // 1 ms of blocked work in a second
 constexpr double kAtLimitStep = 1.25;
 constexpr double kBurstStep = 1.5;
 constexpr double kLargestStep = 3.0;
+constexpr double kGuessStep = 1.5;  // as far as a limit may fall at once
+// A period that was cut off so rarely says that something was missing, but not how much.
+constexpr Nanos kRarely = std::chrono::milliseconds(900);
 constexpr double kMargin = 1.1;
 constexpr Millicores kUnlimited(std::numeric_limits<std::int64_t>::max());
 constexpr Nanos kGuessHold = seconds(10);
@@ -125,16 +128,19 @@ void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, 
       static_cast<std::int64_t>(std::max<std::uint64_t>(sample.throttled_periods, 1));
   const Millicores missing = asLimit(blocked / periods, sample.period);
   const Millicores all_work = scaled(asLimit(cpuTime(sample), sample.period), kMargin);
+  const bool rarely = sample.interval >= periods * kRarely;
   const Millicores level =
-      std::clamp(std::min(*sample.limit + missing, all_work), scaled(*sample.limit, kBurstStep),
-                 scaled(*sample.limit, kLargestStep));
+      rarely ? scaled(*sample.limit, kAtLimitStep)
+             : std::clamp(std::min(*sample.limit + missing, all_work),
+                          scaled(*sample.limit, kBurstStep), scaled(*sample.limit, kLargestStep));
   raiseBurst(sample.at, usable(sample, level), BurstState::kLearned);
 }
 
 void Responsive::trimBurst(const Sample& sample) {
   if (state_ == BurstState::kNone || sample.at - calm_since_ < holdNow()) return;
-  const Millicores lower = scaled(level_, 1 / kAtLimitStep);
-  if (state_ == BurstState::kGuessed) {
+  const bool guessed = state_ == BurstState::kGuessed;
+  const Millicores lower = scaled(level_, 1 / (guessed ? kGuessStep : kAtLimitStep));
+  if (guessed) {
     // Below this, use alone sets the limit.
     const Millicores enough = scaled(window_.highestMean(), kAtLimitStep);
     level_ = lower > enough ? lower : Millicores(0);

@@ -8,10 +8,10 @@
 //
 // Burst rises at once. The limit binds: to what the waiting threads could use. A burst was cut
 // off below the limit: by what was missing in a throttled period, 1.5x to 3x, but not beyond the
-// work that there was. It falls slowly: after a hold without throttling a level 1.25x lower is
-// tried; if that throttles, the old one returns and the hold doubles, up to an hour. A level that
-// was seen to throttle on the way up is not tried at the first hold. A guess is trimmed sooner, and
-// never below 1.25x the use.
+// work that there was; by 1.25x where that happened about once a second or less. It falls slowly:
+// after a hold without throttling a level 1.25x lower is tried; if that throttles, the old one
+// returns and the hold doubles, up to an hour. A level that was seen to throttle on the way up is
+// not tried at the first hold. A guess is trimmed sooner, by 1.5x, and never below 1.25x the use.
 #pragma once
 
 #include "mbcas/demand/estimator.h"
