@@ -599,6 +599,7 @@ Spec Pipeline::Impl::specOf(const Pod& pod) const {
 // What could run into its limit and be helped, and by how little more use.
 void Pipeline::Impl::arm(MonotonicTime now) {
   std::optional<Millicores> room;
+  bool at_limit = false;
   const Nanos look = Tripwire::interval(settings_.sample_interval);
   if (adaptive() && decision_ != nullptr && look * 2 <= *due_ - now) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -611,8 +612,16 @@ void Pipeline::Impl::arm(MonotonicTime now) {
         const Millicores left =
             std::max(container.limit - container.need.last.usage, Millicores(0));
         room = std::min(room.value_or(left), left);
+        at_limit |= left * 10 <= container.limit;
       }
     }
+  }
+  // The kernel tells of throttling when it ends, and who stands at a limit uses no more: there
+  // would be nothing to look for.
+  if (at_limit && tripwire_.another(now)) {
+    due_ = now + look;
+    tripwire_.disarm();
+    return;
   }
   if (!machine_total_ || !machine_use_) room.reset();
   tripwire_.arm(now, machine_total_.value_or(Nanos(0)), machine_use_.value_or(Millicores(0)), room);

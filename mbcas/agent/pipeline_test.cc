@@ -459,6 +459,21 @@ TEST(Pipeline, SeesALoadThatBeginsBetweenTwoSamples) {
   EXPECT_LE(fast.samples, slow.samples * 5 / 4);
 }
 
+// Its throttling may not have been told yet, and its use, at the limit, shows nothing more.
+TEST(Pipeline, SamplesAgainSoonWhereAPodStandsAtItsLimit) {
+  const auto samples = [](Nanos work) {
+    ModelCluster cluster(4);
+    cluster.add(podOf(
+        "web",
+        {.kind = sim::WorkloadSpec::Kind::kPeriodic, .threads = 1, .on = work, .period = 10ms}));
+    ModelAgent agent(cluster);
+    agent.run(10s);
+    return agent.pipeline.counters().ticks;
+  };
+  EXPECT_LE(samples(1700us), 11u);
+  EXPECT_GE(samples(1900us), 15u);
+}
+
 TEST(Pipeline, ARestlessNodeCostsLittleMore) {
   ModelCluster cluster(4);
   for (int i = 0; i < 8; ++i) {

@@ -7,6 +7,7 @@ namespace mbcas::demand {
 namespace {
 
 using namespace literals;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // One container whose samples the test writes, second by second.
@@ -18,11 +19,15 @@ class Load {
   Need need;
 
   const Need& second(Millicores usage, Millicores blocked = 0_m, std::uint64_t throttled = 0) {
-    sample.at += seconds(1);
-    sample.interval = seconds(1);
+    return sampleOf(seconds(1), usage, blocked, throttled);
+  }
+  const Need& sampleOf(Nanos interval, Millicores usage, Millicores blocked,
+                       std::uint64_t throttled) {
+    sample.at += interval;
+    sample.interval = interval;
     sample.usage = usage;
     sample.blocked = blocked;
-    sample.periods = 10;
+    sample.periods = static_cast<std::uint64_t>(interval / milliseconds(100));
     sample.throttled_periods = throttled;
     sample.at_limit = sample.limit && usage * 10 >= *sample.limit * 9;
     need = estimator_->update(sample);
@@ -136,6 +141,11 @@ TEST(Responsive, APeriodCutOffOnceASecondIsASmallStep) {
   EXPECT_EQ(once.second(500_m, 90_m, 1).burst, 1250_m);
   Load twice = limited(1000_m);
   EXPECT_EQ(twice.second(500_m, 180_m, 2).burst, 1900_m);
+  // In short samples too, but not when the next one shows more of it.
+  Load soon = limited(1000_m);
+  soon.secondsOf(2, 500_m);
+  EXPECT_EQ(soon.sampleOf(milliseconds(200), 500_m, 400_m, 1).burst, 1250_m);
+  EXPECT_EQ(soon.sampleOf(milliseconds(200), 500_m, 400_m, 1).burst, 1500_m);
 }
 
 TEST(Responsive, ALearnedLevelIsHeldThenTriedLowerAndRestoredWithADoubledHold) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace mbcas::demand {
 namespace {
@@ -14,7 +15,8 @@ constexpr double kAtLimitStep = 1.25;
 constexpr double kBurstStep = 1.5;
 constexpr double kLargestStep = 3.0;
 constexpr double kGuessStep = 1.5;  // as far as a limit may fall at once
-// A period that was cut off so rarely says that something was missing, but not how much.
+// One period that was cut off, and none for so long before: something was missing, but not how
+// much.
 constexpr Nanos kRarely = std::chrono::milliseconds(900);
 constexpr double kMargin = 1.1;
 constexpr Millicores kUnlimited(std::numeric_limits<std::int64_t>::max());
@@ -110,6 +112,8 @@ void Responsive::raiseBurst(MonotonicTime at, Millicores level, BurstState state
 void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, Millicores wanted) {
   busiest_ = std::max(busiest_, cpuTime(sample));
   if (!throttled) return;
+  const bool rarely = sample.throttled_periods <= 1 &&
+                      sample.at - std::exchange(throttled_at_, sample.at) >= kRarely;
   // A lower level was being tried, and it was in force.
   if (state_ == BurstState::kTrying && *sample.limit <= scaled(level_, kMargin)) {
     hold_ = std::min(hold_ * 2, kLongestHold);
@@ -128,7 +132,6 @@ void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, 
       static_cast<std::int64_t>(std::max<std::uint64_t>(sample.throttled_periods, 1));
   const Millicores missing = asLimit(blocked / periods, sample.period);
   const Millicores all_work = scaled(asLimit(cpuTime(sample), sample.period), kMargin);
-  const bool rarely = sample.interval >= periods * kRarely;
   const Millicores level =
       rarely ? scaled(*sample.limit, kAtLimitStep)
              : std::clamp(std::min(*sample.limit + missing, all_work),

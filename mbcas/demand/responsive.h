@@ -47,6 +47,7 @@ class Responsive final : public Estimator {
   Nanos hold_;                  // how long a learned level stays
   MonotonicTime calm_since_{};  // last throttling, or last change of the level
   Nanos busiest_{0};            // most CPU time in one sample since then
+  MonotonicTime throttled_at_{};
 };
 
 }  // namespace mbcas::demand
