@@ -115,7 +115,9 @@ class Table:
             cells = []
             for column in self.columns:
                 text = shown(self.median(policy, column[0]))
-                cells.append(f"**{text}**" if self.is_best(policy, column) else text)
+                spread = self.spread(policy, column[0])
+                cells.append((f"**{text}**" if self.is_best(policy, column) else text)
+                             + (f" ({spread})" if spread else ""))
             lines.append(f"| {policy} | {self.runs[policy]} × {self.seconds[policy]} s | "
                          + " | ".join(cells) + " |")
         return "\n".join(lines)

@@ -148,6 +148,25 @@ TEST(Responsive, APeriodCutOffOnceASecondIsASmallStep) {
   EXPECT_EQ(soon.sampleOf(milliseconds(200), 500_m, 400_m, 1).burst, 1500_m);
 }
 
+TEST(Responsive, WhereBurstsAreKnownAShortSampleAtTheLimitIsOne) {
+  Load bursty = limited(200_m);
+  EXPECT_EQ(bursty.second(120_m, 250_m, 4).burst, 600_m);
+  bursty.second(120_m, 250_m, 4);
+  bursty.sampleOf(milliseconds(200), 200_m, 700_m, 2);
+  EXPECT_FALSE(bursty.need.binding);
+  EXPECT_EQ(bursty.need.burst, 600_m);
+  bursty.second(200_m, 700_m, 10);
+  EXPECT_TRUE(bursty.need.binding);
+  EXPECT_EQ(bursty.need.burst, 900_m);
+
+  Load begins = limited(200_m);
+  begins.sampleOf(milliseconds(200), 100_m, 300_m, 1);
+  EXPECT_FALSE(begins.need.binding);
+  begins.sampleOf(milliseconds(200), 200_m, 800_m, 2);
+  EXPECT_TRUE(begins.need.binding);
+  EXPECT_EQ(begins.need.burst, 1000_m);
+}
+
 TEST(Responsive, ALearnedLevelIsHeldThenTriedLowerAndRestoredWithADoubledHold) {
   Load load = limited(200_m);
   load.second(50_m, 130_m, 2);

@@ -20,6 +20,7 @@ constexpr double kGuessStep = 1.5;  // as far as a limit may fall at once
 constexpr Nanos kRarely = std::chrono::milliseconds(900);
 constexpr double kMargin = 1.1;
 constexpr Millicores kUnlimited(std::numeric_limits<std::int64_t>::max());
+constexpr Nanos kLongSample = std::chrono::milliseconds(500);
 constexpr Nanos kGuessHold = seconds(10);
 constexpr Nanos kLongestHold = std::chrono::hours(1);
 
@@ -50,7 +51,10 @@ Need Responsive::update(const Sample& sample) {
   const bool throttled = sample.blocked > kNegligible && sample.limit;
   // A limit that changed during the interval throttled only a part of it: nothing to learn there.
   const bool mixed = sample.limit != std::exchange(last_limit_, sample.limit) && seen_ > 1;
-  const bool binding = throttled && sample.at_limit && !mixed;
+  // In a short sample a burst looks like a load that never ends; where bursts are known it is one.
+  const bool burst = sample.interval < kLongSample && state_ == BurstState::kLearned &&
+                     sample.at - learned_at_ >= kLongSample;
+  const bool binding = throttled && sample.at_limit && !mixed && !burst;
   const Millicores wanted = binding ? usable(sample, sample.usage + sample.blocked) : sample.usage;
   if (binding) {
     window_.add(sample.interval, sample.usage, wanted, sample.limit);
@@ -102,6 +106,7 @@ Nanos Responsive::holdNow() const {
 
 void Responsive::raiseBurst(MonotonicTime at, Millicores level, BurstState state) {
   if (level > level_) {
+    if (state == BurstState::kLearned && state_ != state) learned_at_ = at;
     level_ = level;
     state_ = state;
   }

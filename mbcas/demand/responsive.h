@@ -48,6 +48,7 @@ class Responsive final : public Estimator {
   MonotonicTime calm_since_{};  // last throttling, or last change of the level
   Nanos busiest_{0};            // most CPU time in one sample since then
   MonotonicTime throttled_at_{};
+  MonotonicTime learned_at_{};  // since when bursts are known
 };
 
 }  // namespace mbcas::demand
