@@ -38,12 +38,13 @@ def mean(samples, column):
 
 
 def of_workload(scenario, workload, recorded):
-    samples = [s for s in recorded["series"][workload.name] if s[TIME] >= scenario.measured_from]
-    answers = [a for a in recorded["answers"].get(workload.name, []) if a[0] >= scenario.measured_from]
+    begin = scenario.measured_from
+    samples = [s for s in recorded["series"][workload.name] if s[TIME] >= begin]
+    answers = [a for a in recorded["answers"].get(workload.name, []) if a[0] >= begin]
     latencies = [latency for _, latency, good in answers if good]
     changes = recorded["changes"][workload.name]
-    before = ([limit for at, limit in changes if at <= scenario.measured_from] or [changes[0][1]])[-1]
-    later = [at for at, limit in changes if at > scenario.measured_from and limit > before] \
+    before = ([limit for at, limit in changes if at <= begin] or [changes[0][1]])[-1]
+    later = [at for at, limit in changes if at > begin and limit > before] \
         if before else []
     restless = [at for at, ms in rates(samples, THROTTLED) if ms * 1000 >= CALM_MS]
     calm = restless[-1] if restless else samples[0][TIME]
@@ -55,8 +56,8 @@ def of_workload(scenario, workload, recorded):
         "p50": percentile(latencies, 0.5), "p99": percentile(latencies, 0.99),
         "p99.9": percentile(latencies, 0.999), "failed": len(answers) - len(latencies),
         "used": used, "limit": limit, "slack": None if limit is None else limit - used,
-        "reaction": later[0] - scenario.measured_from if later else None,
-        "calm": calm - scenario.measured_from if calm < samples[-1][TIME] - 5 else None,
+        "reaction": later[0] - begin if later else None,
+        "calm": calm - begin if calm < samples[-1][TIME] - 5 else None,
         "changes": len(changes) - 1,
     }
 
