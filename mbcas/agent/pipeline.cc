@@ -612,7 +612,7 @@ void Pipeline::Impl::arm(MonotonicTime now) {
         const Millicores left =
             std::max(container.limit - container.need.last.usage, Millicores(0));
         room = std::min(room.value_or(left), left);
-        at_limit |= left * 10 <= container.limit;
+        at_limit |= container.need.last.at_limit;
       }
     }
   }

@@ -117,8 +117,7 @@ void Responsive::raiseBurst(MonotonicTime at, Millicores level, BurstState state
 void Responsive::learnBurst(const Sample& sample, bool throttled, bool binding, Millicores wanted) {
   busiest_ = std::max(busiest_, cpuTime(sample));
   if (!throttled) return;
-  const bool rarely = sample.throttled_periods <= 1 &&
-                      sample.at - std::exchange(throttled_at_, sample.at) >= kRarely;
+  const bool rarely = sample.throttled_periods <= 1 && sample.at - calm_since_ >= kRarely;
   // A lower level was being tried, and it was in force.
   if (state_ == BurstState::kTrying && *sample.limit <= scaled(level_, kMargin)) {
     hold_ = std::min(hold_ * 2, kLongestHold);

@@ -47,7 +47,6 @@ class Responsive final : public Estimator {
   Nanos hold_;                  // how long a learned level stays
   MonotonicTime calm_since_{};  // last throttling, or last change of the level
   Nanos busiest_{0};            // most CPU time in one sample since then
-  MonotonicTime throttled_at_{};
   MonotonicTime learned_at_{};  // since when bursts are known
 };
 
