@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = ROOT / "tools" / "cluster" / "cluster"
 sys.path.insert(0, str(TOOL.parent))
 
-from mbcas_cluster import build, cgroups, node
+from mbcas_cluster import build, cgroups, kernel, node
 from mbcas_cluster.run import Run
 
 SYSTEM = "mbcas-system"
@@ -172,7 +172,7 @@ class Load:
                    "--on-ms", str(on_ms), "--period-ms", str(period_ms)]
         # Into the cgroup first, and only then, at a word, to work.
         self.process = subprocess.Popen(["sh", "-c", 'read -r word; exec "$@"', "sh", *command],
-                                        stdin=read)
+                                        stdin=read, preexec_fn=kernel.die_with_parent)
         os.close(read)
         for directory in directories:
             (directory / "cgroup.procs").write_text(str(self.process.pid))
@@ -243,7 +243,8 @@ class Daemon:
         self.thread.start()
 
     def _start(self):
-        self.process = subprocess.Popen(self.command, stdout=self.out, stderr=self.log)
+        self.process = subprocess.Popen(self.command, stdout=self.out, stderr=self.log,
+                                        preexec_fn=kernel.die_with_parent)
 
     def _watch(self):
         while not self.stopping.is_set():
@@ -311,9 +312,18 @@ def run_test(test, main):
     if reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
+    clean_up_when_told_to_stop()
     binaries = build.ensure(with_node=True)
-    with tempfile.TemporaryDirectory(prefix=f"mbcas-{test[:3]}-") as cache:
-        # Logs and state of the node go there too, and with it.
-        os.symlink(binaries.parent, f"{cache}/kubernetes")
-        os.environ["MBCAS_CACHE"] = cache
-        sys.exit(main(Cluster(test, str(binaries / "kubectl")), pathlib.Path(cache)))
+    with tempfile.TemporaryDirectory(prefix=f"mbcas-{test[:3]}-") as directory:
+        try:
+            sys.exit(main(Cluster(test, str(binaries / "kubectl")), pathlib.Path(directory)))
+        except KeyboardInterrupt:
+            print(f"{test}: stopped", flush=True)
+            sys.exit(130)
+
+
+def clean_up_when_told_to_stop():
+    """A signal unwinds the test, so that it takes its node down; also where a shell has it ignored.
+    What SIGKILL leaves behind, the next `make cluster-down` removes."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
