@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "mbcas/kube/events.h"
@@ -54,7 +55,7 @@ class ClientTest : public testing::Test {
     server.Put(".*", any);
     server.Patch(".*", any);
     server.Delete(".*", any);
-    server.set_keep_alive_max_count(1);  // stop() would wait for idle connections
+    server.set_keep_alive_max_count(keep_alive);
     port = server.bind_to_any_port("127.0.0.1");
     thread = std::thread([this] { server.listen_after_bind(); });
     while (!server.is_running()) std::this_thread::yield();
@@ -84,6 +85,7 @@ class ClientTest : public testing::Test {
   std::unique_ptr<Client> client;
   httplib::Server server;
   std::thread thread;
+  std::size_t keep_alive = 1;  // requests of a connection; stop() would wait for idle ones
   int port = 0;
   std::mutex mutex;
   std::vector<httplib::Request> requests;
@@ -502,6 +504,43 @@ TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
   EXPECT_TRUE(eventually([&] { return watches >= 3 && timeouts >= 2; }));
   pods.stop();
   ending = true;
+}
+
+TEST_F(ClientTest, KeepsItsConnectionsBesideManyWatches) {
+  constexpr int kWatches = 16;
+  keep_alive = 1000;
+  server.new_task_queue = [] { return new httplib::ThreadPool(kWatches + 8); };
+  std::atomic<int> watches = 0;
+  serve([&](const auto& request, auto& response) {
+    if (!request.has_param("watch")) {
+      response.set_content(podJson("a", 7), "application/json");
+      return;
+    }
+    ++watches;
+    response.set_chunked_content_provider("application/json",
+                                          [this](std::size_t, httplib::DataSink& /*sink*/) {
+                                            std::this_thread::sleep_for(milliseconds(5));
+                                            return !ending;
+                                          });
+  });
+  Client& api = connect();
+  std::vector<std::unique_ptr<Informer<Pod>>> informers;
+  for (int i = 0; i < kWatches; ++i) {
+    informers.push_back(std::make_unique<Informer<Pod>>(api, quick()));
+    informers.back()->start();
+  }
+  ASSERT_TRUE(eventually([&] { return watches == kWatches; }));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(api.get<Pod>("ns", "a"));
+  std::set<int> connections;
+  {
+    const std::scoped_lock lock(mutex);
+    for (const httplib::Request& request : requests) {
+      if (!request.has_param("watch")) connections.insert(request.remote_port);
+    }
+  }
+  EXPECT_EQ(connections.size(), 1u);
+  ending = true;
+  for (const auto& informer : informers) informer->stop();
 }
 
 TEST_F(ClientTest, AnInformerListsWhenAStreamingListDoesNotEnd) {

@@ -180,7 +180,7 @@ HttpEnd endOf(CURLcode code, const Exchange& exchange) {
 class HttpLoop::Impl {
  public:
   Impl() : multi_(curl_multi_init()) {
-    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kMaxIdleConnections);
+    keepConnections();
     curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
     thread_ = std::thread([this] { run(); });
   }
@@ -356,6 +356,14 @@ class HttpLoop::Impl {
     set(easy, CURLOPT_PRIVATE, reinterpret_cast<char*>(static_cast<std::uintptr_t>(id)));
     curl_multi_add_handle(multi_, easy);
     exchanges_.emplace(id, std::move(exchange));
+    keepConnections();
+  }
+
+  // libcurl's bound is on all connections, and what is in use counts. With a fixed one, as many
+  // watches as that would leave nothing for the rest, and every request would need a new handshake.
+  void keepConnections() {
+    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
+                      kMaxIdleConnections + static_cast<long>(exchanges_.size()));
   }
 
   void collect() {

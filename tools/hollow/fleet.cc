@@ -381,26 +381,43 @@ Fleet::Costs Fleet::costs() const {
   return costs;
 }
 
-double Fleet::barePatches(Nanos duration, int at_once) {
+Ceiling Fleet::barePatches(Nanos duration, int at_once) {
+  const auto rate = [&](const std::function<bool(int, int)>& patch) {
+    std::atomic<std::uint64_t> done = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    inParallel(at_once, at_once, [&](int i) {
+      for (int n = 0; std::chrono::steady_clock::now() - begin < duration; ++n) {
+        if (patch(i, n)) ++done;
+      }
+    });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    return static_cast<double>(done) / took.count();
+  };
+  Ceiling ceiling;
   const auto name = [](int i) { return fmt::format("bare-{}", i); };
   for (int i = 0; i < at_once; ++i) {
     std::ignore = admin_->create<kube::ConfigMap>(
         "default", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name(i)));
   }
-  std::atomic<std::uint64_t> done = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  inParallel(at_once, at_once, [&](int i) {
-    for (int n = 0; std::chrono::steady_clock::now() - begin < duration; ++n) {
-      const auto patched =
-          admin_->patch<kube::ConfigMap>("default", name(i), kube::PatchType::kMerge,
-                                         fmt::format(R"({{"data":{{"n":"{}"}}}})", n));
-      if (patched) ++done;
-    }
+  ceiling.config_maps = rate([&](int i, int n) {
+    return admin_
+        ->patch<kube::ConfigMap>("default", name(i), kube::PatchType::kMerge,
+                                 fmt::format(R"({{"data":{{"n":"{}"}}}})", n))
+        .has_value();
   });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   for (int i = 0; i < at_once; ++i)
     std::ignore = admin_->remove<kube::ConfigMap>("default", name(i));
-  return static_cast<double>(done) / took.count();
+
+  const auto annotate = [&](int i, const std::string& value) {
+    const HollowPod& pod = pods_[static_cast<std::size_t>(i) % pods_.size()];
+    return admin_
+        ->patch<kube::Pod>(pod.name_space, pod.name, kube::PatchType::kMerge,
+                           fmt::format(R"({{"metadata":{{"annotations":{{"n":{}}}}}}})", value))
+        .has_value();
+  };
+  ceiling.pods = rate([&](int i, int n) { return annotate(i, fmt::format("\"{}\"", n)); });
+  for (int i = 0; i < at_once; ++i) annotate(i, "null");
+  return ceiling;
 }
 
 }  // namespace mbcas::hollow

@@ -66,6 +66,7 @@ struct Phase {
   double took = 0;    // until it had what it is about
   double window = 0;  // between the readings: until all had been said of it, too
   Reading before{};
+  Reading done{};  // after `took`
   Reading after{};
   Ledger::Summary summary{};
   WallTime began{};
@@ -98,7 +99,7 @@ class Run {
       return await([&] { return fleet_->settled(); });
     });
     settles();
-    say(fmt::format("settled; bare patches for {} s", flags_.ceiling));
+    say(fmt::format("settled; bare patches for twice {} s", flags_.ceiling));
     ceiling_ = fleet_->barePatches(seconds(flags_.ceiling), 32);
     phase("calm", [&](Phase&) {
       std::this_thread::sleep_for(seconds(flags_.calm));
@@ -167,6 +168,7 @@ class Run {
     const SteadyTime begin = std::chrono::steady_clock::now();
     phase.finished = work(phase);
     phase.took = secondsSince(begin);
+    phase.done = read();
     phase.finished = await([&] { return fleet_->settled(); }) && phase.finished;
     phase.after = read();
     phase.window = std::chrono::duration<double>(phase.after.at - phase.before.at).count();
@@ -324,9 +326,11 @@ class Run {
     using Counts = test::TcpTap::Counts;
 
     fmt::print(
-        "{} nodes, {} pods; bare patches of the API server {:.0f}/s; churn: {} loads changed, "
+        "{} nodes, {} pods; bare patches of the API server {:.0f}/s, of pods {:.0f}/s; churn: {} "
+        "loads changed, "
         "{} pods replaced\n\n",
-        flags_.nodes, fleet_->pods().size(), ceiling_, load_changes_, replaced_);
+        flags_.nodes, fleet_->pods().size(), ceiling_.config_maps, ceiling_.pods, load_changes_,
+        replaced_);
     row("", [](const Phase& phase) { return phase.name; });
     row("---", [](const Phase&) { return std::string("---"); });
     row("seconds", [](const Phase& phase) {
@@ -350,7 +354,8 @@ class Run {
     row("least urgent quarter, median, s",
         [](const Phase& phase) { return quarter(phase, false); });
     row("writes a second, all clients", [&](const Phase& phase) {
-      return per(static_cast<double>(writes(requests(phase))), phase.window);
+      return per(static_cast<double>(writes(phase.done.requests - phase.before.requests)),
+                 phase.took);
     });
     row("agents: requests per node and s", [&](const Phase& phase) {
       return perNode(static_cast<double>(phase.after.agent_requests - phase.before.agent_requests),
@@ -399,7 +404,7 @@ class Run {
   std::mt19937_64 random_{1};
   std::vector<Millicores> loads_;
   std::vector<Phase> phases_;
-  double ceiling_ = 0;
+  Ceiling ceiling_;
   int load_changes_ = 0;
   int replaced_ = 0;
 };
@@ -431,7 +436,8 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-storm", flags.storm, "End after the churn");
   app.add_option("--away", flags.away, "Seconds between the end of the API server and its start")
       ->capture_default_str();
-  app.add_option("--ceiling", flags.ceiling, "Seconds of bare patches")->capture_default_str();
+  app.add_option("--ceiling", flags.ceiling, "Seconds of bare patches of ConfigMaps, and of pods")
+      ->capture_default_str();
   app.add_option("--patience", flags.patience, "Seconds that a phase may take at most")
       ->capture_default_str();
   app.add_option("--controller", flags.fleet.controller, "The binary")->capture_default_str();
