@@ -19,6 +19,7 @@ from .run import Component, Run, identity
 from .supervisor import obey
 
 BRIDGE = "mbcas0"
+BRIDGE_MAC = "02:00:0a:58:00:01"
 NODE_ADDRESS = "10.88.0.1"
 POD_RANGE = "10.88.0.0/24"
 # The address of the service `kubernetes`: on the bridge itself, where the apiserver listens, so
@@ -121,7 +122,10 @@ class _Node:
             os.close(fd)
 
     def _make_links(self):
-        for arguments in ("link set lo up", f"link add {BRIDGE} type bridge",
+        # With an address of its own: else the bridge takes the lowest of its ports', another one
+        # whenever a pod comes or goes, and pods send to the old one until their ARP entries expire.
+        for arguments in ("link set lo up",
+                          f"link add {BRIDGE} address {BRIDGE_MAC} type bridge",
                           f"address add {NODE_ADDRESS}/{POD_RANGE.split('/')[1]} dev {BRIDGE}",
                           f"address add {SERVICE_ADDRESS}/32 dev {BRIDGE}",
                           f"link set {BRIDGE} up"):
