@@ -25,8 +25,9 @@ constexpr double kAgentBytes = 3'000;
 // For each raise of a limit that had never been raised:
 constexpr double kAgentWrites = 1.5;       // one, and another where the first was not enough
 constexpr double kControllerWrites = 4.5;  // original, resize, status, event
-constexpr double kAgentBytesPerRaise = 20'000;
-constexpr double kControllerBytesPerRaise = 50'000;
+constexpr double kAgentBytesPerRaise = 17'000;
+constexpr double kControllerBytesPerRaise = 30'000;
+constexpr double kControllerConnectionsPerRaise = 0.5;  // a handshake costs more than a write
 
 bool eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 6000; ++i) {
@@ -129,6 +130,10 @@ TEST_F(ScaleBudgetTest, CalmAndChange) {
   const auto agent_bytes = static_cast<double>(bytes(agent_still, fleet->agentBytes()));
   const auto controller_bytes =
       static_cast<double>(bytes(controller_still, fleet->controllerBytes()));
+  const auto connections =
+      static_cast<double>(fleet->controllerBytes().connections - controller_still.connections);
+  fmt::print("connections of the controller for {} raises: {:.0f}\n", kRaises, connections);
+  EXPECT_LT(connections, 2 * kControllerConnectionsPerRaise * kRaises);
   fmt::print(
       "for each raise: {:.2f} writes of an agent, {:.2f} of the controller; {:.0f} bytes of the "
       "agent, {:.0f} of the controller\n{}",
