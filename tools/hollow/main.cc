@@ -66,7 +66,7 @@ struct Phase {
   double took = 0;    // until it had what it is about
   double window = 0;  // between the readings: until all had been said of it, too
   Reading before{};
-  Reading done{};  // after `took`
+  RequestCounts requests_when_done{};  // after `took`
   Reading after{};
   Ledger::Summary summary{};
   WallTime began{};
@@ -168,7 +168,7 @@ class Run {
     const SteadyTime begin = std::chrono::steady_clock::now();
     phase.finished = work(phase);
     phase.took = secondsSince(begin);
-    phase.done = read();
+    phase.requests_when_done = read().requests;
     phase.finished = await([&] { return fleet_->settled(); }) && phase.finished;
     phase.after = read();
     phase.window = std::chrono::duration<double>(phase.after.at - phase.before.at).count();
@@ -327,8 +327,7 @@ class Run {
 
     fmt::print(
         "{} nodes, {} pods; bare patches of the API server {:.0f}/s, of pods {:.0f}/s; churn: {} "
-        "loads changed, "
-        "{} pods replaced\n\n",
+        "loads changed, {} pods replaced\n\n",
         flags_.nodes, fleet_->pods().size(), ceiling_.config_maps, ceiling_.pods, load_changes_,
         replaced_);
     row("", [](const Phase& phase) { return phase.name; });
@@ -354,7 +353,7 @@ class Run {
     row("least urgent quarter, median, s",
         [](const Phase& phase) { return quarter(phase, false); });
     row("writes a second, all clients", [&](const Phase& phase) {
-      return per(static_cast<double>(writes(phase.done.requests - phase.before.requests)),
+      return per(static_cast<double>(writes(phase.requests_when_done - phase.before.requests)),
                  phase.took);
     });
     row("agents: requests per node and s", [&](const Phase& phase) {
