@@ -154,7 +154,7 @@ class Completer {
   void joinAssignments() {
     for (std::size_t i = 1; i < words_.size(); ++i) {
       if (words_[i] != "=" || !words_[i - 1].starts_with("--")) continue;
-      words_[i - 1] += "=";
+      words_[i - 1] += '=';
       split_ = i + 2 >= words_.size();
       if (i + 1 < words_.size()) words_[i - 1] += words_[i + 1];
       const auto from = words_.begin() + static_cast<std::ptrdiff_t>(i);
@@ -253,7 +253,7 @@ std::string completionText(const Completion& completion) {
   for (const Candidate& candidate : completion.candidates) {
     text += candidate.text;
     if (!candidate.description.empty()) text += "\t" + candidate.description;
-    text += "\n";
+    text += '\n';
   }
   return text + (completion.files ? ":0\n" : ":4\n");
 }

@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "mbcas/agent/fixture_test.h"
+#include "test/support/trials.h"
 
 namespace mbcas::agent {
 namespace {
@@ -413,9 +414,8 @@ class Course {
 };
 
 TEST(Events, InvariantsHoldWhateverHappens) {
-  const char* const soak = std::getenv("MBCAS_SOAK");
   const char* const one = std::getenv("MBCAS_SEED");
-  const std::uint64_t runs = one != nullptr ? 1 : soak != nullptr ? 3000 : 200;
+  const std::uint64_t runs = one != nullptr ? 1 : test::trials<std::uint64_t>(200, 3000);
   Totals totals;
   for (std::uint64_t i = 1; i <= runs; ++i) {
     const std::uint64_t seed = one != nullptr ? std::strtoull(one, nullptr, 10) : i;

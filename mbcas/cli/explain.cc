@@ -456,7 +456,7 @@ std::string explanationText(const Explanation& explanation, bool colours, std::s
       if (!step.rule.empty()) {
         line += "  " + paragraph(step.rule, indent);
       } else {
-        line += "\n";
+        line += '\n';
       }
       text += line;
     }

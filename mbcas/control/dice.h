@@ -1,17 +1,11 @@
-// For tests of the law: how many random cases to try, and choices that are the same everywhere for
-// the same seed, cheap to start anew for every second of a noisy load (splitmix64).
+// For tests of the law: choices that are the same everywhere for the same seed, cheap to start anew
+// for every second of a noisy load (splitmix64).
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <initializer_list>
 
 namespace mbcas::control {
-
-// More cases are wanted than a run of every day has time for.
-inline bool soak() {
-  return std::getenv("MBCAS_SOAK") != nullptr;  // NOLINT(concurrency-mt-unsafe)
-}
 
 class Dice {
  public:

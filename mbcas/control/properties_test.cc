@@ -6,6 +6,7 @@
 #include "mbcas/control/dice.h"
 #include "mbcas/control/fluid_node.h"
 #include "mbcas/control/weight.h"
+#include "test/support/trials.h"
 
 namespace mbcas::control {
 namespace {
@@ -136,7 +137,7 @@ class Judge {
 };
 
 TEST(Properties, HoldOnRandomNodesAtEveryTick) {
-  const std::uint64_t nodes = soak() ? 30'000 : 2'000;
+  const auto nodes = test::trials<std::uint64_t>(2'000, 30'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Dice dice(seed);
@@ -210,7 +211,7 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
 }
 
 TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
-  const std::uint64_t nodes = soak() ? 10'000 : 300;
+  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     for (const auto delay : {0, 2}) {
       FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive), seconds(delay));
@@ -238,7 +239,7 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
 }
 
 TEST(FixedPoint, UseStaysWithinCapacityAndNothingIsWasted) {
-  const std::uint64_t nodes = soak() ? 10'000 : 300;
+  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
     for (std::size_t i = 0; i < node.size(); ++i) node.pod(i).ceiling.reset();
@@ -269,7 +270,7 @@ TEST(FixedPoint, UseStaysWithinCapacityAndNothingIsWasted) {
 }
 
 TEST(Equality, EqualPodsAreTreatedEqually) {
-  const std::uint64_t nodes = soak() ? 3'000 : 300;
+  const auto nodes = test::trials<std::uint64_t>(300, 3'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     Dice dice(seed);
     FluidNode node(2, settingsOf(Profile::kResponsive));
@@ -293,7 +294,7 @@ TEST(Equality, EqualPodsAreTreatedEqually) {
 }
 
 TEST(Incentives, AConstrainedPodGainsNothingBySpinningMore) {
-  const std::uint64_t nodes = soak() ? 1'000 : 100;
+  const auto nodes = test::trials<std::uint64_t>(100, 1'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const auto gets = [&](Millicores demand, std::uint64_t threads) {
       Dice dice(seed);

@@ -10,6 +10,7 @@
 #include "mbcas/control/dice.h"
 #include "mbcas/control/fluid_node.h"
 #include "mbcas/market/solver.h"
+#include "test/support/trials.h"
 
 namespace mbcas::control {
 namespace {
@@ -145,7 +146,7 @@ FreeCase freeCase(std::uint64_t seed, bool edge) {
 TEST(Stability, FreePodsComeToRest) {
   constexpr int kLongest = 1200;
   constexpr int kAtRest = 400;
-  const int wanted = soak() ? 30'000 : 2'000;
+  const int wanted = test::trials(2'000, 30'000);
   int edges = 0;
   int restless = 0;
   int done = 0;
@@ -285,7 +286,7 @@ bool contended(const ScarceCase& trial, FluidNode& node) {
 TEST(Stability, ConstrainedPodsComeToTheMarketsAnswer) {
   constexpr int kForgotten = 31;  // seconds without contention: windows show true loads
   constexpr int kLongEnough = 600;
-  const int wanted = soak() ? 10'000 : 500;
+  const int wanted = test::trials(500, 10'000);
   int within = 0;
   int outside = 0;
   for (std::uint64_t seed = 1; within < wanted; ++seed) {
@@ -330,7 +331,7 @@ TEST(Stability, ConstrainedPodsComeToTheMarketsAnswer) {
 TEST(Stability, DelaysBeyondTheCooldownEndToo) {
   constexpr int kDelay = 45;
   constexpr int kSettled = 2400;
-  const std::uint64_t nodes = soak() ? 2'000 : 60;
+  const auto nodes = test::trials<std::uint64_t>(60, 2'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     Dice dice(seed);
     const auto cpus = dice.oneOf<std::int64_t>({1, 2, 4});

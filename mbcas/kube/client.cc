@@ -380,7 +380,7 @@ Metrics* Client::metrics() const {
 
 Client::Id Client::send(Call call, std::function<void(ApiResult<std::string>)> done) {
   const Id id = impl_->nextId();
-  loop_.post([impl = impl_, id, call = std::move(call), done = std::move(done)]() mutable {
+  loop_.post([impl = impl_, id, call = std::move(call), done = std::move(done)] mutable {
     impl->begin(id, std::move(call), std::move(done));
   });
   return id;

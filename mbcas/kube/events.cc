@@ -280,7 +280,7 @@ EventRecorder::~EventRecorder() {
 void EventRecorder::record(Note note) {
   if (!impl_->admit()) return;
   impl_->loop().post(
-      [impl = impl_, note = std::move(note)]() mutable { impl->enqueue(std::move(note)); });
+      [impl = impl_, note = std::move(note)] mutable { impl->enqueue(std::move(note)); });
 }
 
 std::uint64_t EventRecorder::dropped() const {

@@ -206,7 +206,7 @@ class HttpLoop::Impl {
     if (onLoop()) {
       timers_.emplace(id, Timer{when, std::move(run)});
     } else {
-      post([this, id, timer = Timer{when, std::move(run)}]() mutable {
+      post([this, id, timer = Timer{when, std::move(run)}] mutable {
         timers_.emplace(id, std::move(timer));
       });
     }
@@ -224,7 +224,7 @@ class HttpLoop::Impl {
   Id start(HttpRequest request) {
     const Id id = next_id_++;
     // Posted even on the loop: curl must not be entered from one of its own callbacks.
-    post([this, id, request = std::move(request)]() mutable { begin(id, std::move(request)); });
+    post([this, id, request = std::move(request)] mutable { begin(id, std::move(request)); });
     return id;
   }
 

@@ -3,20 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 
 #include "mbcas/market/json.h"
 #include "mbcas/market/reference/random_problem.h"
 #include "mbcas/market/reference/reference.h"
+#include "test/support/trials.h"
 
 namespace mbcas::market {
 namespace {
-
-// NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment.
-bool soaking() {
-  return std::getenv("MBCAS_SOAK") != nullptr;
-}
 
 bool closeTo(double a, double b) {
   return a == b || std::abs(a - b) <= 0x1p-49 * std::abs(b);
@@ -49,13 +44,13 @@ void compareMany(std::uint64_t seed, int problems, std::size_t most_pods) {
 }
 
 TEST(Differential, SmallProblems) {
-  compareMany(1, soaking() ? 700'000 : 40'000, 8);
+  compareMany(1, test::trials(40'000, 700'000), 8);
 }
 TEST(Differential, MediumProblems) {
-  compareMany(2, soaking() ? 295'000 : 8'000, 60);
+  compareMany(2, test::trials(8'000, 295'000), 60);
 }
 TEST(Differential, LargeProblems) {
-  compareMany(3, soaking() ? 5'000 : 150, 1'000);
+  compareMany(3, test::trials(150, 5'000), 1'000);
 }
 
 TEST(Differential, AHundredThousandPods) {

@@ -177,11 +177,11 @@ std::string Table::toMarkdown() const {
   for (const Column& column : columns_) text += " " + column.title + " |";
   text += "\n|";
   for (std::size_t c = 0; c < columns_.size(); ++c) text += "---|";
-  text += "\n";
+  text += '\n';
   for (const Row& row : rows_) {
-    text += "|";
+    text += '|';
     for (const std::string& cell : row.cells) text += " " + cell + " |";
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

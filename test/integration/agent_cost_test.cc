@@ -10,6 +10,7 @@
 #include "test/kernel/burner.h"
 #include "test/kernel/scratch.h"
 #include "test/support/tcp_tap.h"
+#include "test/support/trials.h"
 
 namespace mbcas::test {
 namespace {
@@ -66,7 +67,7 @@ class AgentCostTest : public AgentTest {};
 TEST_F(AgentCostTest, AFullNodeInCalm) {
   Result<std::unique_ptr<Scratch>> scratch = Scratch::make();
   if (!scratch) GTEST_SKIP() << scratch.error().message();
-  if (std::getenv("MBCAS_SOAK") == nullptr) {  // NOLINT(concurrency-mt-unsafe)
+  if (!soaking()) {
     GTEST_SKIP() << "measures for minutes: MBCAS_SOAK=1, as in make soak";
   }
   const CgroupRoot root((*scratch)->mounts());

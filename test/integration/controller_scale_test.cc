@@ -12,6 +12,7 @@
 
 #include "mbcas/kube/informer.h"
 #include "test/integration/controller_fixture.h"
+#include "test/support/trials.h"
 
 namespace mbcas::test {
 namespace {
@@ -56,9 +57,8 @@ class ControllerScaleTest : public ControllerTest {
 };
 
 TEST_F(ControllerScaleTest, ManyPods) {
-  const bool soak = std::getenv("MBCAS_SOAK") != nullptr;  // NOLINT(concurrency-mt-unsafe)
-  const int count = soak ? 10'000 : 200;
-  const auto patience = std::chrono::seconds(soak ? 1800 : 180);
+  const int count = trials(200, 10'000);
+  const auto patience = std::chrono::seconds(soaking() ? 1800 : 180);
   // One node for all of them: a small one would be raised in turns.
   constexpr const char* kLarge = "large";
   makeNode(kLarge, "100000");

@@ -7,6 +7,7 @@
 #include "mbcas/kube/informer.h"
 #include "test/integration/kube_fixture.h"
 #include "test/support/fault_proxy.h"
+#include "test/support/trials.h"
 
 namespace mbcas::test {
 namespace {
@@ -165,10 +166,9 @@ TEST_F(KubeFaultTest, EachKindOfFault) {
 }
 
 TEST_F(KubeFaultTest, RandomSchedules) {
-  const bool soak = std::getenv("MBCAS_SOAK") != nullptr;
   const char* only = std::getenv("MBCAS_FAULT_SEED");  // to repeat a failure
   FaultProxy proxy(port());
-  const int count = soak ? kSoakSchedules : kSchedules;
+  const int count = trials(kSchedules, kSoakSchedules);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed =
         only != nullptr ? std::strtoull(only, nullptr, 10) : 1000 + static_cast<std::uint64_t>(i);

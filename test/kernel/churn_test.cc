@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -14,21 +13,13 @@
 #include "mbcas/sense/sampler.h"
 #include "test/kernel/burner.h"
 #include "test/kernel/scratch.h"
+#include "test/support/trials.h"
 
 namespace mbcas::test {
 namespace {
 
 using namespace literals;
 using namespace std::chrono_literals;
-
-// Sanitizers keep freed memory, and find leaks themselves.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::size_t openDescriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -57,8 +48,7 @@ class RealKernel : public ::testing::Test {
 };
 
 TEST_F(RealKernel, TenThousandCyclesLeaveNoErrorLeakOrStaleReading) {
-  const char* soak = std::getenv("MBCAS_SOAK");  // NOLINT(concurrency-mt-unsafe): one thread yet
-  const int cycles = soak != nullptr ? 200'000 : 10'000;
+  const int cycles = trials(10'000, 200'000);
   scratch->add(containerPath(999));  // one that stays
   // A few names, used again and again: every cgroup made anew must be taken for what it is.
   std::atomic<bool> done = false;
@@ -98,7 +88,7 @@ TEST_F(RealKernel, TenThousandCyclesLeaveNoErrorLeakOrStaleReading) {
   EXPECT_EQ(counters.containers_started, counters.containers_ended + 1);
   EXPECT_GT(counters.pods_ended, 100u) << "the sampler saw them come and go";
   EXPECT_LE(openDescriptors(), descriptors + 10);
-  if (!kSanitized) {
+  if (!kSanitized) {  // sanitizers keep freed memory, and find leaks themselves
     EXPECT_LE(residentPages(), pages + 256) << "1 MB";
   }
   RecordProperty("pods_seen", static_cast<int>(counters.pods_started));

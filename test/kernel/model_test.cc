@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "mbcas/sim/node.h"
 #include "test/kernel/burner.h"
 #include "test/kernel/scratch.h"
+#include "test/support/trials.h"
 
 namespace mbcas::test {
 namespace {
@@ -365,7 +365,6 @@ TEST(Model, LatencyOfAQueueIsTheKernels) {
   if ((*scratch)->mounts().version != kernel::Version::kV1) GTEST_SKIP() << "needs cgroup v1";
   const auto cpus = static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));
   if (cpus < 2) GTEST_SKIP() << "needs two CPUs";
-  const bool soak = std::getenv("MBCAS_SOAK") != nullptr;
   struct ServiceCase {
     std::string name;
     double rate;
@@ -383,7 +382,7 @@ TEST(Model, LatencyOfAQueueIsTheKernels) {
       "| service and limit | requests | p50 ms: kernel | model | error | p99 ms: kernel | model | "
       "error |\n|---|---|---|---|---|---|---|---|\n");
   for (const ServiceCase& test : services) {
-    const std::vector<Request> all = requests(test.rate, test.work, soak ? 60s : 6s);
+    const std::vector<Request> all = requests(test.rate, test.work, soaking() ? 60s : 6s);
     ASSERT_LT(all.size(), std::size(Board{}.latency));
     const sim::Latencies model = serviceOnModel(all, test.threads, test.limit, cpus);
     constexpr int kAttempts = 3;

@@ -204,7 +204,7 @@ std::unique_ptr<kernel::PodSource> HollowKernel::source() const {
       const auto [uid, id] = place->second;
       // The number of a pod is odd, that of its container the next.
       const std::uint64_t pod_id = id % 2 == 1 ? id : id - 1;
-      return std::make_unique<Cgroup>(id, [state = state_, uid, pod_id]() -> ReadResult<Pod> {
+      return std::make_unique<Cgroup>(id, [state = state_, uid, pod_id] -> ReadResult<Pod> {
         const std::scoped_lock lock(state->mutex);
         const auto pod = state->pods.find(uid);
         if (pod == state->pods.end() || pod->second.cgroup != pod_id) {
