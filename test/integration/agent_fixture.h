@@ -189,6 +189,8 @@ class AgentTest : public ControllerTest {
     ASSERT_TRUE(written) << written.error().describe();
   }
 
+  std::string everything(const Pod& pod) { return describe(pod) + agent->err() + agent->out(); }
+
   // What follows new bounds (a wanted limit, a reason) has been written when nothing is for 20 s.
   static bool becomesCalm() {
     return eventually(

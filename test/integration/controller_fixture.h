@@ -40,12 +40,22 @@ class ControllerTest : public KubeTest {
     engine.reset();
     // Engines see the whole cluster: what a test leaves must not be worked on in the next.
     if (admin && !ns.empty()) {
-      kubectl(fmt::format("-n {} delete podallocations,pods --all --force --grace-period=0", ns));
+      removeAll<PodAllocation>();
+      removeAll<Pod>();
       for (const char* settings : {"mbcas"}) {
         (void)admin->remove<kube::ConfigMap>(kSystem, settings);
       }
     }
     kubelet.reset();
+  }
+
+  template <class T>
+  void removeAll() {
+    const auto all = admin->list<T>({.name_space = ns});
+    if (!all) return;  // a test may have removed the definition
+    for (const auto& object : all->items) {
+      (void)admin->remove<T>(ns, object->meta.name, {.grace_seconds = 0});
+    }
   }
 
   static void kubectl(const std::string& arguments) {
