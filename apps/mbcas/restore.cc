@@ -42,33 +42,33 @@ void complain(std::string_view message) {
   fmt::print(stderr, "mbcas restore: {}\n", message);
 }
 
-Result<void> restoreOne(kube::Client& client, PodPtr pod, Nanos timeout) {
-  const auto original = policy::declaredCpu(*pod);
-  if (!original) return failure(original.error());
-  // The controller may be at it too: a conflict means to look again.
-  for (int tries = 0; tries < 5; ++tries) {
-    const resize::Request request = controller::restoreRequest(*pod, *original);
-    if (!request.containers.empty()) {
-      resize::Outcome outcome =
-          resize::submit(client, *pod, request, {.field_manager = "mbcas-cli"});
-      if (outcome.verdict == resize::Verdict::kAccepted) {
-        outcome = resize::wait(client, *outcome.attempt, timeout);
-      }
-      if (outcome.verdict == resize::Verdict::kGone) return {};
-      if (outcome.verdict != resize::Verdict::kDone) {
-        return failure(fmt::format("{}: {}", resize::name(outcome.verdict), outcome.message));
-      }
-    }
-    auto read = client.get<kube::Pod>(pod->meta.namespace_, pod->meta.name);
+// The controller may be at it too, so every step begins with the pod as it is: of an older one it
+// would not be known whether the kubelet will have anything to do and say (Kubernetes 1.33).
+Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nanos timeout) {
+  for (int tries = 0; tries < 10; ++tries) {
+    const auto read = client.get<kube::Pod>(meta.namespace_, meta.name);
     if (!read) return read.error().notFound() ? Result<void>{} : failure(read.error().toError());
-    pod = *std::move(read);
-    if (!controller::hasOriginal(*pod)) return {};
-    if (!controller::restoreRequest(*pod, *original).containers.empty()) continue;
-    const auto forgotten =
-        client.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
-                                controller::forgetOriginal(*pod), {.field_manager = "mbcas-cli"});
-    if (forgotten || forgotten.error().notFound()) return {};
-    if (!forgotten.error().conflict()) return failure(forgotten.error().toError());
+    const kube::Pod& pod = **read;
+    if (!controller::hasOriginal(pod)) return {};
+    const auto original = policy::declaredCpu(pod);
+    if (!original) return failure(original.error());
+    const resize::Request request = controller::restoreRequest(pod, *original);
+    if (request.containers.empty()) {
+      const auto forgotten =
+          client.patch<kube::Pod>(pod.meta.namespace_, pod.meta.name, kube::PatchType::kMerge,
+                                  controller::forgetOriginal(pod), {.field_manager = "mbcas-cli"});
+      if (forgotten || forgotten.error().notFound()) return {};
+      if (!forgotten.error().conflict()) return failure(forgotten.error().toError());
+      continue;
+    }
+    resize::Outcome outcome = resize::submit(client, pod, request, {.field_manager = "mbcas-cli"});
+    if (outcome.verdict == resize::Verdict::kAccepted) {
+      outcome = resize::wait(client, *outcome.attempt, timeout);
+    }
+    if (outcome.verdict == resize::Verdict::kGone) return {};
+    if (outcome.verdict != resize::Verdict::kDone) {
+      return failure(fmt::format("{}: {}", resize::name(outcome.verdict), outcome.message));
+    }
   }
   return failure("somebody else keeps changing it");
 }
@@ -78,7 +78,7 @@ bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, Nanos ti
   bool good = true;
   for (const PodPtr& pod : pods) {
     const std::string key = kube::objectKey(pod->meta);
-    if (const Result<void> done = restoreOne(client, pod, timeout); done) {
+    if (const Result<void> done = restoreOne(client, pod->meta, timeout); done) {
       fmt::print("{}: restored\n", key);
     } else {
       complain(fmt::format("{}: {}", key, done.error().message()));
