@@ -454,9 +454,15 @@ TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
       }
     }
   });
-  Informer<Pod> pods(connect(), quick());
   std::mutex told_mutex;
   std::string told;
+  std::vector<int> errors;
+  WatchOptions options = quick();
+  options.on_error = [&](const ApiError& error) {
+    const std::scoped_lock lock(told_mutex);
+    errors.push_back(error.code);
+  };
+  Informer<Pod> pods(connect(), options);
   pods.onChange([&](const TypedChange<Pod>& change) {
     const std::scoped_lock lock(told_mutex);
     told += fmt::format("{}{}{} ", change.before ? "" : "+", change.after ? "" : "-", change.key());
@@ -469,6 +475,7 @@ TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
   EXPECT_TRUE(pods.find("ns", "z"));
   pods.stop();
   const std::scoped_lock lock(told_mutex);
+  EXPECT_EQ(errors, std::vector{410}) << "a server that does not stream lists is no error";
   EXPECT_EQ(told.substr(0, 12), "+ns/a +ns/b ");
   EXPECT_NE(told.find("-ns/a"), std::string::npos);
   EXPECT_NE(told.find("-ns/b"), std::string::npos);

@@ -204,7 +204,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void fail(ApiError error) {
-    if (options_.on_error) options_.on_error(error);
+    if (options_.on_error && !machine_.refusesStreaming(error)) options_.on_error(error);
     input(watch_input::Failed{std::move(error)});
   }
 

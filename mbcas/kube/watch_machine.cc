@@ -38,6 +38,11 @@ WatchStep WatchMachine::wait(WatchPhase phase, MonotonicTime now, double chance)
   return {.action = Do::kWait, .delay = Nanos(static_cast<std::int64_t>(delay * (1 + chance)))};
 }
 
+bool WatchMachine::refusesStreaming(const ApiError& error) const {
+  return phase_ == WatchPhase::kStreamingList && error.answered() && !error.transient() &&
+         !error.expired();
+}
+
 WatchStep WatchMachine::failed(const ApiError& error, MonotonicTime now, double chance) {
   // A server that answers is back, if only to say that it has forgotten what we know: how long it
   // was away is no reason to wait any more.
@@ -46,8 +51,7 @@ WatchStep WatchMachine::failed(const ApiError& error, MonotonicTime now, double 
   switch (phase_) {
     case WatchPhase::kStreamingList:
       plain_list_next_ = true;
-      // 4xx: this server does not stream lists (or we may not; the plain list will tell).
-      if (error.answered() && !error.transient() && !error.expired()) {
+      if (refusesStreaming(error)) {
         streaming_refused_ = true;
         return list();
       }

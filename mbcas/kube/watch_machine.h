@@ -85,6 +85,10 @@ class WatchMachine {
   // `chance` is uniform in [0, 1).
   WatchStep on(const WatchInput& input, MonotonicTime now, double chance);
 
+  // Whether this 4xx says only that the server does not stream lists (or that we may not: the plain
+  // list that follows will tell).
+  bool refusesStreaming(const ApiError& error) const;
+
   WatchPhase phase() const { return phase_; }
   const std::string& resourceVersion() const { return version_; }
 
