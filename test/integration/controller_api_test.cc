@@ -340,8 +340,11 @@ TEST_F(ControllerApiTest, EveryWayOfLettingGo) {
     expectApplied(*pod, 900_m);
   };
   const auto restored = [&](const char* how) {
-    EXPECT_TRUE(eventually([&] { return limitOf("p") == 200_m && annotation("p").empty(); }))
-        << how << describe(*pod);
+    // The allocation, too: what it said before it may still say for a moment.
+    EXPECT_TRUE(eventually([&] {
+      return limitOf("p") == 200_m && annotation("p").empty() && !appliedIs(*pod, 900_m);
+    })) << how
+        << describe(*pod);
   };
   const auto label = [&](const std::string& mode) {
     ASSERT_TRUE(admin->patch<kube::Namespace>(

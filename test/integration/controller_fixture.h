@@ -178,12 +178,10 @@ class ControllerTest : public KubeTest {
   }
   // Eventually the allocation says so and the pod has it.
   void expectApplied(const Pod& pod, Millicores cpu) {
-    // Both: what the allocation said before a pod was let go it may still say for a moment.
-    EXPECT_TRUE(eventually([&] {
-      return appliedIs(pod, cpu) && limitOf(pod.meta.name.string()) == cpu;
-    })) << "wanted "
-        << cpu.count() << "m\n"
+    EXPECT_TRUE(eventually([&] { return appliedIs(pod, cpu); }))
+        << "wanted " << cpu.count() << "m\n"
         << describe(pod);
+    EXPECT_EQ(limitOf(pod.meta.name.string()), cpu);
   }
   Millicores limitOf(const std::string& pod, const std::string& container = "main") {
     const auto now = get(pod);
