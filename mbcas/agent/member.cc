@@ -73,7 +73,7 @@ Member memberOf(const kube::Pod& pod, const podallocation::PodAllocation* alloca
   member.priority = pod.priority;
   member.ready = pod.ready;
   for (const kube::Container& container : pod.containers) {
-    if (container.role == kube::ContainerRole::kInit) continue;
+    if (container.role == kube::ContainerRole::kInit || pod.terminal()) continue;
     member.all_requests += container.requests.cpu().value_or(Millicores(0));
   }
   if (allocation != nullptr) {

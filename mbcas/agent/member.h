@@ -34,7 +34,7 @@ struct Member {
   std::string cgroup{};      // the UID in the name of its cgroup: a static pod's is another one
   std::string left_alone{};  // why nothing is decided for it
   std::vector<MemberContainer> containers{};
-  Millicores all_requests;  // of everything in it
+  Millicores all_requests;  // of everything in it; one that has ended has none
   double weight = 1;
   std::int64_t priority = 0;
   bool ready = false;

@@ -55,6 +55,9 @@ TEST(Member, HasWhatThePodSays) {
   EXPECT_EQ(member.all_requests, 175_m);
   EXPECT_DOUBLE_EQ(member.weight, 150 * 1.5) << "request times the factor of its priority";
   EXPECT_EQ(member.declared(), 1000_m);
+
+  const auto ended = podWith("", kTwo, R"("phase":"Succeeded","qosClass":"Burstable")");
+  EXPECT_EQ(memberOf(*ended, nullptr, {}).all_requests, 0_m) << "it has let go of them";
 }
 
 TEST(Member, ItsOwnersWordIsInTheAnnotation) {

@@ -110,9 +110,9 @@ class Pipeline::Impl {
     bool confirmed = false;  // the cluster shows it
   };
 
-  void take(World world);
+  bool take(World world);
   void configure(const policy::Settings& settings);
-  void replace(Pod& pod, Member member);
+  bool replace(Pod& pod, Member member);
   bool due(MonotonicTime now);
   void sample(MonotonicTime now);
   void join();
@@ -165,6 +165,7 @@ class Pipeline::Impl {
   std::optional<Millicores> machine_use_{};
 
   Tripwire tripwire_;
+  bool awaits_more_ = false;  // the last sample decided nothing: another one follows soon
   std::optional<MonotonicTime> due_{};
   MonotonicTime next_look_{};
   bool out_of_turn_ = false;
@@ -203,8 +204,11 @@ void Pipeline::Impl::configure(const policy::Settings& settings) {
   if (settings.law != before.law) law_ = control::NodeLaw(settings.law, law_.state());
 }
 
-void Pipeline::Impl::take(World world) {
+// Whether anything has changed that decisions are made from. The echo of what the agent itself
+// wrote is nothing of that kind.
+bool Pipeline::Impl::take(World world) {
   const bool configured = world.settings != settings_;
+  bool changed = configured;
   if (configured) configure(world.settings);
   node_ = std::move(world.node);
   std::unordered_map<std::string_view, std::shared_ptr<const podallocation::PodAllocation>>
@@ -222,14 +226,16 @@ void Pipeline::Impl::take(World world) {
     if (!configured && pod.object == object && pod.allocation == allocation) continue;
     pod.object = object;
     pod.allocation = std::move(allocation);
-    replace(pod, memberOf(*pod.object, pod.allocation.get(), settings_));
+    changed |= replace(pod, memberOf(*pod.object, pod.allocation.get(), settings_));
   }
   for (const auto& [uid, pod] : before) outcome_.ended.push_back(uid);
+  return changed || !before.empty();
 }
 
-// Another version of the pod or of its PodAllocation.
-void Pipeline::Impl::replace(Pod& pod, Member member) {
-  const Member before = std::exchange(pod.member, std::move(member));
+// Another version of the pod or of its PodAllocation. Whether it differs in more than what the
+// PodAllocation says is desired and applied.
+bool Pipeline::Impl::replace(Pod& pod, Member member) {
+  Member before = std::exchange(pod.member, std::move(member));
   const Member& now = pod.member;
   if (before.left_alone.empty() && !before.uid.empty() && !now.left_alone.empty()) {
     outcome_.ended.push_back(now.uid);
@@ -260,6 +266,9 @@ void Pipeline::Impl::replace(Pod& pod, Member member) {
   } else {
     pod.confirmed = sameLimits(*pod.said, *now.spec);
   }
+  before.spec = now.spec;
+  before.applied = now.applied;
+  return before != now;
 }
 
 const Outcome& Pipeline::Impl::tick() {
@@ -297,8 +306,7 @@ bool Pipeline::Impl::due(MonotonicTime now) {
 }
 
 void Pipeline::Impl::sample(MonotonicTime now) {
-  const bool changed = world_.has_value();
-  if (changed) take(*std::exchange(world_, std::nullopt));
+  const bool changed = world_ && take(*std::exchange(world_, std::nullopt));
   const Nanos interval = settings_.sample_interval;
   due_ = due_ && !out_of_turn_ && *due_ + interval / 2 > now ? *due_ + interval : now + interval;
   sampled_at_ = now;
@@ -308,7 +316,10 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   if (changed || joined_ != structureOf(sampler_.counters())) join();
   for (auto& [uid, pod] : pods_) see(pod, now);
   measureMachine(now);
-  if (throttlingBegan() && !changed && adaptive() && tripwire_.another(now)) {
+  const bool began = throttlingBegan();
+  // The next sample decides, whatever begins meanwhile.
+  awaits_more_ = began && !awaits_more_ && !changed && adaptive() && tripwire_.another(now);
+  if (awaits_more_) {
     due_ = now + Tripwire::interval(interval);
     tripwire_.disarm();
     outcome_.sampled = false;
@@ -429,7 +440,7 @@ void Pipeline::Impl::admit(bool changed) {
     pod.place.reset();
     const Member& member = pod.member;
     if (!decidable(pod)) {
-      if (!pod.object->terminal()) input_.unmanaged_requests += member.all_requests;
+      input_.unmanaged_requests += member.all_requests;
       continue;
     }
     pod.place = places_.size();

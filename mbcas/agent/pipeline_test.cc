@@ -419,7 +419,7 @@ struct Reactions {
   std::vector<Nanos> relief;
   std::uint64_t samples = 0;
 };
-Reactions reactions(bool adaptive) {
+Reactions reactions(bool adaptive, Nanos begin = 20s) {
   Reactions out;
   for (int i = 0; i < 50; ++i) {
     ModelCluster cluster(4);
@@ -427,7 +427,7 @@ Reactions reactions(bool adaptive) {
         "noise", {.kind = sim::WorkloadSpec::Kind::kService, .threads = 4, .rate = 20, .work = 5ms},
         100_m, 1000_m));
     // It is throttled once its first quota of 20 ms is used up.
-    const MonotonicTime throttled{20s + 37ms * i};
+    const MonotonicTime throttled{begin + 37ms * i};
     ModelPod& web = cluster.add(podOf("web", spin(1, throttled.time_since_epoch() - 20ms)));
     ModelAgent agent(cluster, adaptive);
     std::optional<MonotonicTime> wished;
@@ -459,6 +459,14 @@ TEST(Pipeline, SeesALoadThatBeginsBetweenTwoSamples) {
   EXPECT_LE(fast.samples, slow.samples * 5 / 4);
 }
 
+// When a pod is warmed up the agent tells what is wanted. Neither that nor its echo stands in the
+// way of what is urgent.
+TEST(Pipeline, SeesALoadThatBeginsBesideOtherNews) {
+  const Reactions reacted = reactions(true, 4s);
+  EXPECT_LE(reacted.wish[49], Nanos(600ms));
+  EXPECT_LE(reacted.relief[49], Nanos(1500ms));
+}
+
 // Its throttling may not have been told yet, and its use, at the limit, shows nothing more.
 TEST(Pipeline, SamplesAgainSoonWhereAPodStandsAtItsLimit) {
   const auto samples = [](Nanos work) {
@@ -472,6 +480,23 @@ TEST(Pipeline, SamplesAgainSoonWhereAPodStandsAtItsLimit) {
   };
   EXPECT_LE(samples(1700us), 11u);
   EXPECT_GE(samples(1900us), 15u);
+}
+
+// Each beginning is worth another sample, but not an endless row of them.
+TEST(Pipeline, DecidesThoughOthersBeginToBeThrottledAllTheTime) {
+  ModelCluster cluster(8);
+  for (int i = 0; i < 16; ++i) {
+    cluster
+        .add(podOf(fmt::format("p{}", i), {.kind = sim::WorkloadSpec::Kind::kPeriodic,
+                                           .threads = 1,
+                                           .on = 40ms,
+                                           .period = 1s + 130ms * i}))
+        .ceiling = 200_m;
+  }
+  ModelPod& web = cluster.add(podOf("web", spin(1, 20s)));
+  ModelAgent agent(cluster);
+  agent.run(22s);
+  EXPECT_GE(web.inForce(), 1000_m);
 }
 
 TEST(Pipeline, ARestlessNodeCostsLittleMore) {

@@ -108,7 +108,7 @@ class Publishing {
         pod.memory_or_io_pressure ? std::nullopt : lastingLower(answer, state);
     const bool off = lastingOffset(answer, state);
     if (urgent && answer.limit > scaled(desired, 1 + settings_.hysteresis) &&
-        passed(state.published, settings_.guards.raise_cooldown, now_)) {
+        passed(state.desired_since, settings_.guards.raise_cooldown, now_)) {
       return answer.limit;
     }
     // The split over the containers is wrong, if not the sum.
@@ -142,7 +142,7 @@ class Publishing {
     if (desired == state.desired && same_split) return false;
     state.desired = desired;
     state.containers = std::move(containers);
-    state.published = now_;
+    state.desired_since = state.published = now_;
     state.low_since.reset();
     state.off_since.reset();
     return true;

@@ -65,12 +65,13 @@ struct NodeDecision {
 // What the law remembers of a pod.
 struct PodState {
   Millicores desired;  // last published; 0: never
+  std::optional<MonotonicTime> desired_since{};
   std::vector<Millicores> containers{};
   Millicores declared;  // it was decided under this one
   Millicores wanted;
   Reason reason{};
-  std::optional<MonotonicTime> published{};
-  Millicores limit;  // last seen in force
+  std::optional<MonotonicTime> published{};  // the last time, be it only what is wanted
+  Millicores limit;                          // last seen in force
   std::optional<MonotonicTime> limit_changed{};
   Millicores move;  // last let go to, and when
   MonotonicTime moved{};
