@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import random
 import threading
 import time
 
@@ -17,6 +16,7 @@ class Policy:
 
     name, about = "static", "limits as declared"
     needs_metrics = False
+    period = 0  # s, between two looks of it; the schedule begins anywhere in one
 
     def __init__(self, tools):
         self.tools = tools  # where the programs are, by name
@@ -129,6 +129,7 @@ class TwentyPercent(Policy):
 class Mbcas(Policy):
     name, about = "MBCAS", "agent and controller, responsive profile"
     profile = "responsive"
+    period = 1
 
     def start(self, world):
         cluster, directory = world.node.cluster, world.node.directory
@@ -160,6 +161,7 @@ class Hpa(Policy):
     about = ("declared limits; 60 % of the request, 1 to 3 replicas, the controller-manager's own, "
              "metrics-server every 15 s")
     needs_metrics = True
+    period = 15
 
     def start(self, world):
         for workload in world.scenario.workloads:
@@ -181,8 +183,6 @@ class Hpa(Policy):
                 for metric in item["status"].get("currentMetrics") or [])]
             return all(w.name in known for w in world.scenario.workloads if w.ready)
         eventually("HPA sees what every pod uses", knows)
-        # So that the step has no fixed place in its period.
-        time.sleep(random.Random(world.seed).uniform(0, 15))
 
     def cost(self):
         return processes_cost([self.metrics_server])

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import threading
@@ -235,6 +236,7 @@ class World:
                     driver.aim(self.addresses[workload.name])
                 self._do(workload.name, workload.does[0][1])
             self.policy.wait_ready(self)
+            time.sleep(random.Random(self.seed).uniform(0, self.policy.period))
             return self._measure()
         finally:
             self.ended.set()
