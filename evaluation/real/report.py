@@ -17,7 +17,7 @@ COLUMNS = [
     ("second p99", "silver p99, ms", "of the second service", "less"),
     ("failed", "failed", "requests without an answer within 30 s", "less"),
     ("reaction", "reaction, s", "from the step until its limits together are higher in the "
-     "cgroups, be it by a new replica", "less"),
+     "cgroups, be it by a new replica; –: not by then", "less"),
     ("calm", "calm after, s", "from the step until throttling stays below "
      f"{measures.CALM_MS} ms/s; –: not by then", "less"),
     ("used", "used, m", "millicores, all workloads together", None),
@@ -47,7 +47,7 @@ figcaption{font-size:13px}svg{width:100%;height:auto}dt{font-weight:bold}"""
 
 
 def shown(value):
-    if value is None:
+    if value is None or value == math.inf:
         return "–"
     if float(value).is_integer() or abs(value) >= 100:
         return f"{value:.0f}"
@@ -55,12 +55,17 @@ def shown(value):
 
 
 def by_scenario(results, order):
-    """{scenario's name: {policy: [result, ...]}}, policies in their order."""
+    """{scenario's name: {row: [result, ...]}}. A row is a policy, or runs of it that had another
+    length than its first."""
     found = {}
     for policy in order:
         for result in results:
-            if result["policy"] == policy:
-                found.setdefault(result["scenario"].name, {}).setdefault(policy, []).append(result)
+            if result["policy"] != policy:
+                continue
+            rows = found.setdefault(result["scenario"].name, {})
+            seconds = result["scenario"].seconds
+            same_length = policy not in rows or rows[policy][0]["scenario"].seconds == seconds
+            rows.setdefault(policy if same_length else f"{policy}, {seconds} s", []).append(result)
     return {name: found[name] for name in dict.fromkeys(r["scenario"].name for r in results)}
 
 
@@ -75,9 +80,13 @@ class Table:
         self.runs = {policy: len(runs) for policy, runs in policies.items()}
         self.seconds = {policy: runs[0]["scenario"].seconds for policy, runs in policies.items()}
 
+    def ranked(self, policy, key):
+        """What a run did not reach lies beyond what any other did."""
+        return sorted(math.inf if value is None else value for value in self.rows[policy][key])
+
     def median(self, policy, key):
-        values = self.rows[policy][key]
-        return None if None in values else statistics.median(values)
+        median = statistics.median(self.ranked(policy, key))
+        return None if median == math.inf else median
 
     def is_best(self, policy, column):
         key, better = column[0], column[3]
@@ -89,10 +98,9 @@ class Table:
         return mine == best(median for median in medians if median is not None)
 
     def spread(self, policy, key):
-        known = [value for value in self.rows[policy][key] if value is not None]
-        if len(known) < 2 or shown(min(known)) == shown(max(known)):
-            return ""
-        return f"{shown(min(known))}…{shown(max(known))}"
+        ranked = self.ranked(policy, key)
+        least, most = shown(ranked[0]), shown(ranked[-1])
+        return "" if least == most else f"{least}…{most}"
 
     def html(self):
         text = ["<div class=wide><table><tr><th>policy</th><th>runs</th>" + "".join(
@@ -219,6 +227,8 @@ def distribution(policies, service):
                 [(0, "all"), (-1, "1 in 10"), (-2, "1 in 100"), (-3, "1 in 1000")])
     names = []
     for policy, runs in policies.items():
+        if policy not in COLOURS:
+            continue  # runs of another length
         latencies = sorted(latency for run in runs
                            for at, latency, good in run["recorded"]["answers"].get(service, [])
                            if good and at >= run["scenario"].measured_from)
