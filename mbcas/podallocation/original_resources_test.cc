@@ -42,7 +42,7 @@ TEST(OriginalResources, OfAPod) {
             {"name":"proxy","restartPolicy":"Always","resources":{"limits":{"cpu":"50m"}}}],
           "containers":[{"name":"main","resources":{"requests":{"cpu":"0.1"},"limits":{"cpu":"1"}}}]}})");
   ASSERT_TRUE(pod) << pod.error().message();
-  EXPECT_EQ(annotateOriginal(**pod),
+  EXPECT_EQ(annotateOriginal(**pod, currentCpu(**pod)),
             R"({"metadata":{"uid":"u","resourceVersion":"7","annotations":{)"
             R"("mbcas.io/original-resources":"{\"proxy\":{\"limit\":\"50m\"},)"
             R"(\"main\":{\"request\":\"100m\",\"limit\":\"1000m\"}}"}}})");

@@ -316,13 +316,17 @@ TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
   const auto change = [&](const std::string& body, const std::string& part = "") {
     return client->patch<Pod>(ns, "p", PatchType::kStrategic, body, {.subresource = part});
   };
-  const auto annotated = client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {});
+  const auto annotated =
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {});
   ASSERT_TRUE(annotated) << annotated.error().describe();
   const auto original = parseOriginal(*find((*annotated)->meta.annotations, kOriginalResources));
   ASSERT_TRUE(original) << original.error().message();
   EXPECT_EQ(*original, (std::vector<OriginalCpu>{{"main", 100_m, 200_m}}));
-  EXPECT_EQ(client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {}).error().code,
-            409)
+  EXPECT_EQ(
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {})
+          .error()
+          .code,
+      409)
       << "the pod has changed since it was read";
   // From 1.36 on admission wants to know the node, and learns of it a moment later.
   EXPECT_TRUE(eventually([&] {
