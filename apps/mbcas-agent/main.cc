@@ -246,7 +246,8 @@ int run(const Flags& flags) {
     if (!socket) return failed("--state-socket: " + socket.error().message());
     options.socket = *std::move(socket);
   }
-  if (!flags.probe_socket.empty()) {
+  // A second program in the agent's container has the same environment.
+  if (!flags.probe_socket.empty() && !flags.once) {
     Result<LocalSocket> socket = LocalSocket::listen(flags.probe_socket);
     if (!socket) return failed("--probe-socket: " + socket.error().message());
     options.probe_socket = *std::move(socket);
