@@ -363,9 +363,8 @@ class Agent::Impl {
     if (sight_.state == before) return;
     if (sight_.state == Sight::State::kBlind) {
       complain(fmt::format(
-          "blind: {}. Until that changes the agent publishes nothing and does not "
-          "renew its Lease, so after {} s the controller gives the pods of this "
-          "node their original limits back. {}",
+          "blind: {}. Until that changes the agent publishes nothing and does not renew its Lease; "
+          "after {} s the controller raises limits below the declared ones back to them. {}",
           sight_.what, std::chrono::ceil<seconds>(settings_.silence).count(), sight_.remedy));
     } else if (before == Sight::State::kBlind) {
       say("sees again");
