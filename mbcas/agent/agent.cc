@@ -171,7 +171,7 @@ class Agent::Impl {
   Result<void> run() {
     if (const Result<void> good = readSettings(nullptr); !good) return failure(good.error());
     publish({});
-    started_ = last_tick_ = http_loop_answered_ = clock_.monotonic();
+    started_ = last_tick_ = clock_.monotonic();
     checker_ = std::jthread([this](const std::stop_token& stop) { checkCluster(stop); });
     MonotonicTime tick = clock_.monotonic();
     while (!ended_) {
@@ -351,7 +351,8 @@ class Agent::Impl {
   // ---- Sight ----
 
   void watchSight(MonotonicTime now) {
-    if (now - std::exchange(last_tick_, now) > kStoodStill) answers_.forget();
+    const Nanos stood_still = std::max(kStoodStill, settings_.sample_interval * 2);
+    if (now - std::exchange(last_tick_, now) > stood_still) answers_.forget();
     Evidence evidence{.started = started_,
                       .watches = watches_.evidence(),
                       .answering = answers_.since(),
@@ -373,17 +374,17 @@ class Agent::Impl {
 
   // Whether the HTTP loop still runs what it is given.
   void askHttpLoop(MonotonicTime now) {
-    if (now < ask_http_loop_at_) return;
+    if (http_loop_asked_ || now < ask_http_loop_at_) return;
     ask_http_loop_at_ = now + kLeaseInterval;
-    client_.loop().post([this, inbox = inbox_] {
-      inbox->post([this] { http_loop_answered_ = clock_.monotonic(); });
-    });
+    http_loop_asked_ = now;
+    client_.loop().post(
+        [this, inbox = inbox_] { inbox->post([this] { http_loop_asked_.reset(); }); });
   }
 
   Health health() const {
-    return {.sight = sight_,
-            .refused = refused_,
-            .http_loop_silent = clock_.monotonic() - http_loop_answered_};
+    Health health{.sight = sight_, .refused = refused_};
+    if (http_loop_asked_) health.http_loop_silent = clock_.monotonic() - *http_loop_asked_;
+    return health;
   }
 
   // ---- Writes ----
@@ -585,9 +586,9 @@ class Agent::Impl {
   MonotonicTime started_{};
   MonotonicTime last_tick_{};
   MonotonicTime ask_http_loop_at_{};
-  MonotonicTime http_loop_answered_{};
-  std::set<std::string> layouts_;  // that were told
-  std::uint64_t layouts_of_ = 0;   // cgroups found until then
+  std::optional<MonotonicTime> http_loop_asked_{};  // and has not answered
+  std::set<std::string> layouts_;                   // that were told
+  std::uint64_t layouts_of_ = 0;                    // cgroups found until then
   MonotonicTime renew_at_{};
   int lease_failures_ = 0;
   int under_way_ = 0;

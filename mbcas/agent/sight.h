@@ -98,7 +98,7 @@ Sight look(const Evidence& evidence, const SightBounds& bounds, MonotonicTime no
 struct Health {
   Sight sight{};
   std::string refused{};      // what the server says to the Lease; empty: it accepts it
-  Nanos http_loop_silent{0};  // since the HTTP loop last answered the agent's
+  Nanos http_loop_silent{0};  // how long the HTTP loop owes an answer
 };
 
 // Beyond this the HTTP loop hangs, and only a restart helps.
