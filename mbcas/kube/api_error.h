@@ -40,6 +40,7 @@ struct ApiError {
   static constexpr std::string_view kMalformed = "MalformedResponse";
   static constexpr std::string_view kCancelled = "Cancelled";
   static constexpr std::string_view kCredentials = "CredentialsUnavailable";
+  static constexpr std::string_view kFenced = "MayNotWrite";  // see ClientOptions::may_write
 
   bool answered() const { return code != 0; }
   bool notFound() const { return code == 404; }

@@ -321,7 +321,7 @@ TEST(LeaderRules, AnUnreachableServerEndsLeadershipAfterTheDeadline) {
   a.clock.advance(seconds(2));
   a.rules.attempt(0);
   EXPECT_TRUE(a.rules.leads());
-  EXPECT_NE(a.rules.lastError().find("ConnectionFailed"), std::string::npos);
+  EXPECT_NE(a.rules.trouble().find("ConnectionFailed"), std::string::npos);
   a.clock.advance(milliseconds(7999));
   EXPECT_TRUE(a.rules.leads());
   a.clock.advance(milliseconds(1));

@@ -128,7 +128,8 @@ class ControllerTest : public KubeTest {
                                         log += line + "\n";
                                       }});
     engine->start();
-    const Result<void> leads = engine->lead(std::chrono::minutes(2));
+    ASSERT_TRUE(engine->waitForSync(std::chrono::minutes(2)));
+    const Result<void> leads = engine->lead();
     ASSERT_TRUE(leads) << leads.error().message();
   }
   void stopEngine() {

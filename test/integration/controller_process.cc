@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
                                        if (controller::name(step) == deadly) ::_exit(9);
                                      }});
   engine.start();
-  if (!engine.lead(std::chrono::minutes(2))) return 1;
+  if (!engine.waitForSync(std::chrono::minutes(2)) || !engine.lead()) return 1;
   (void)!::write(STDOUT_FILENO, "L", 1);
   int signal = 0;
   sigwait(&signals, &signal);
