@@ -5,7 +5,10 @@
 //   Engine engine(client, {.audit = ..., .log = ...});
 //   engine.start();                   // watches
 //   engine.lead();                    // after sync and election: works
-//   engine.stop();                    // what is in line is finished
+//   engine.stop();                    // what is in hand is finished
+//
+// None of these calls waits for the API server, but for stop(), which lets requests that are under
+// way end.
 #pragma once
 
 #include <atomic>
@@ -43,8 +46,14 @@ struct EngineOptions {
   int workers = 8;
   bool dry_run = false;
   double give_backs_per_second = 20;  // raises for silent agents, in the whole cluster
+  // A look at a pod, or a look at the agents, that takes longer than this is stuck: see live().
+  // Every request has a time-out, so that an API server that does not answer makes nothing stuck.
+  Nanos stuck_after = std::chrono::minutes(15);
   std::function<void(const std::string& line)> audit;
+  // Lines for people: what happens, and what goes wrong (null: `log` is told that, too). In a storm
+  // some are left out, and a line says how many.
   std::function<void(const std::string& line)> log;
+  std::function<void(const std::string& line)> log_error;
   std::function<void(Step)> after;  // for tests
 };
 
@@ -57,12 +66,18 @@ class Engine {
   // Starts the watches.
   void start();
   bool hasSynced() const;
-  // Waits for the first sync, publishes the settings, starts to work. To be called once, by the
-  // leader.
-  Result<void> lead(Nanos sync_timeout);
+  bool waitForSync(Nanos timeout) const;
+  // Begins to work: publishes the settings and looks at every pod, on threads of its own. To be
+  // called once, by the leader, after the sync; after stop() it does nothing. Fails if the settings
+  // make no sense.
+  Result<void> lead();
+  // Begins nothing new, and drops what is in line: whoever leads next finds it again.
   void stop();
 
   policy::Settings settings() const;
+
+  // Whether work goes on: no look at a pod or at the agents is stuck. If not, only a restart helps.
+  bool live() const;
 
  private:
   class Impl;

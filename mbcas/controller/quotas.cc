@@ -112,17 +112,6 @@ Quotas::Answer Quotas::shareOf(const Cluster& cluster, const kube::Pod& pod,
   return answer;
 }
 
-std::unique_lock<std::mutex> Quotas::lockNamespace(const std::string& name_space) {
-  std::mutex* chosen = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    std::unique_ptr<std::mutex>& owned = locks_[name_space];
-    if (!owned) owned = std::make_unique<std::mutex>();
-    chosen = owned.get();
-  }
-  return std::unique_lock(*chosen);
-}
-
 bool limitedByQuota(const kube::Pod& pod, const policy::NamespaceObjects& objects,
                     bool requests_follow) {
   bool limited = false;

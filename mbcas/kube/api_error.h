@@ -41,6 +41,7 @@ struct ApiError {
   static constexpr std::string_view kUnreadable = "UnreadableObject";  // one object of many
   static constexpr std::string_view kCancelled = "Cancelled";
   static constexpr std::string_view kCredentials = "CredentialsUnavailable";
+  static constexpr std::string_view kFenced = "MayNotWrite";  // see ClientOptions::may_write
 
   bool answered() const { return code != 0; }
   bool notFound() const { return code == 404; }

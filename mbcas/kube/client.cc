@@ -254,6 +254,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     if (found == active_.end()) return;
     Active& active = *found->second;
     const Call& call = active.call;
+    if (options_.may_write && call.method != "GET" && !options_.may_write()) {
+      ApiError error;
+      error.reason = ApiError::kFenced;
+      error.message = "this process may not write now";
+      return finish(id, apiFailure(std::move(error)));
+    }
     active.tries += 1;
     active.started = clock_.monotonic();
     active.body.clear();
@@ -390,16 +396,17 @@ void Client::cancel(Id call) {
   loop_.post([impl = impl_, call] { impl->cancel(call); });
 }
 
-ApiResult<std::string> Client::perform(Call call) {
+ApiResult<std::string> Client::perform(Call call, const std::stop_token& stop) {
   assert(!loop_.onLoop() && "would wait for itself");
   std::mutex mutex;
   std::condition_variable arrived;
   std::optional<ApiResult<std::string>> result;
-  send(std::move(call), [&](ApiResult<std::string> body) {
+  const Id id = send(std::move(call), [&](ApiResult<std::string> body) {
     const std::scoped_lock lock(mutex);
     result = std::move(body);
     arrived.notify_one();
   });
+  const std::stop_callback cancel_call(stop, [&] { cancel(id); });
   std::unique_lock lock(mutex);
   arrived.wait(lock, [&] { return result.has_value(); });
   return *std::move(result);
@@ -519,10 +526,11 @@ ApiResult<ServerVersion> Client::version() {
   return version;
 }
 
-ApiResult<std::vector<std::string>> Client::resources(std::string_view api_version) {
+ApiResult<std::vector<std::string>> Client::resources(std::string_view api_version,
+                                                      const std::stop_token& stop) {
   const bool core = api_version.find('/') == std::string_view::npos;
   ApiResult<std::string> body =
-      perform({.path = fmt::format("/{}/{}", core ? "api" : "apis", api_version)});
+      perform({.path = fmt::format("/{}/{}", core ? "api" : "apis", api_version)}, stop);
   if (!body) return apiFailure(std::move(body).error());
   std::vector<std::string> names;
   JsonParser parser;

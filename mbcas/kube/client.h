@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,9 @@ struct ClientOptions {
   Nanos list_idle = std::chrono::seconds(60);  // a list that brings nothing for so long has failed
   std::size_t max_response = 16 << 20;         // bytes of an answer that is kept whole
   Metrics* metrics = nullptr;
+  // Asked on the loop right before every try of anything but a GET. Where the answer is false the
+  // call fails with kFenced and nothing is sent. A leader puts LeaderElector::leads() here.
+  std::function<bool()> may_write{};
 };
 
 struct Call {
@@ -125,8 +129,8 @@ class Client {
   Id send(Call call, std::function<void(ApiResult<std::string> body)> done);
   // `done` comes with kCancelled, or with what came before. Any thread.
   void cancel(Id call);
-  // Sends and waits; not on the loop.
-  ApiResult<std::string> perform(Call call);
+  // Sends and waits; not on the loop. A stop request cancels the call.
+  ApiResult<std::string> perform(Call call, const std::stop_token& stop = {});
 
   template <class T>
   ApiResult<std::shared_ptr<const T>> get(std::string_view name_space, std::string_view name,
@@ -186,7 +190,8 @@ class Client {
   // What a server can do, and what we may do there.
   ApiResult<ServerVersion> version();
   // The resources of "v1" or "apps/v1": "pods", "pods/resize", ...
-  ApiResult<std::vector<std::string>> resources(std::string_view api_version);
+  ApiResult<std::vector<std::string>> resources(std::string_view api_version,
+                                                const std::stop_token& stop = {});
   // An error that says so, with the server's version, if it does not serve the resource.
   Result<void> require(std::string_view api_version, std::string_view resource);
   ApiResult<AccessAnswer> mayI(const AccessQuestion& question);

@@ -92,6 +92,51 @@ class ClientTest : public testing::Test {
   std::atomic<bool> ending = false;
 };
 
+TEST_F(ClientTest, NothingIsWrittenWithoutLeave) {
+  std::atomic<bool> may = false;
+  std::atomic<bool> busy = false;
+  serve([&](const auto& request, auto& response) {
+    if (busy && request.method != "GET") {
+      may = false;  // the leave ends between two tries
+      response.status = 429;
+      response.set_header("Retry-After", "0");
+      return;
+    }
+    response.set_content(kPod, "application/json");
+  });
+  Client& c = connect({.may_write = [&] { return may.load(); }});
+  EXPECT_TRUE(c.get<Pod>("ns", "p")) << "reading is free";
+  const auto refused = c.patch<Pod>("ns", "p", PatchType::kMerge, "{}");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, ApiError::kFenced);
+  EXPECT_FALSE(c.remove<Pod>("ns", "p"));
+  EXPECT_EQ(requestCount(), 1u);
+  may = true;
+  EXPECT_TRUE(c.patch<Pod>("ns", "p", PatchType::kMerge, "{}"));
+  EXPECT_EQ(requestCount(), 2u);
+  busy = true;
+  const auto late = c.patch<Pod>("ns", "p", PatchType::kMerge, "{}");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().reason, ApiError::kFenced) << "every try asks";
+  EXPECT_EQ(requestCount(), 3u);
+}
+
+TEST_F(ClientTest, AStopRequestEndsACall) {
+  serve([&](const auto&, auto& response) {
+    while (!ending) std::this_thread::sleep_for(milliseconds(1));
+    response.set_content(kPod, "application/json");
+  });
+  Client& c = connect();
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    eventually([&] { return requestCount() == 1; });
+    stop.request_stop();
+  });
+  const auto ended = c.perform({.path = "/version"}, stop.get_token());
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().reason, ApiError::kCancelled);
+}
+
 TEST_F(ClientTest, SendsWhoItIsAndWhatItWants) {
   serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
   config.token = "tok";

@@ -67,9 +67,11 @@ struct FaultProxy::Impl {
   std::atomic<int> cuts = 0;  // how often cutAll was called
   std::atomic<int> count = 0;
   std::mutex mutex;
-  std::function<Fault(int)> plan;  // guarded by mutex
-  std::string last_tunnel;         // guarded by mutex
-  std::atomic<int> carriers = 0;   // connections that are being carried
+  std::function<Fault(int)> plan;              // guarded by mutex
+  std::function<bool(std::string_view)> hold;  // guarded by mutex
+  std::string last_tunnel;                     // guarded by mutex
+  std::atomic<int> held = 0;
+  std::atomic<int> carriers = 0;  // connections that are being carried
   std::thread acceptor;
 
   bool listen() {
@@ -179,8 +181,29 @@ struct FaultProxy::Impl {
     ::close(client);
   }
 
+  bool holds(std::string_view line) {
+    const std::scoped_lock lock(mutex);
+    return hold && hold(line);
+  }
+
+  // Waits while the request is held. False: the connection is over. Clients wait for the answer
+  // before they send the next request, so a request begins with the piece that brings it; the rest
+  // of one has no method and path at its beginning.
+  bool letGo(int client, std::string_view piece, int cut) {
+    const std::string_view line = piece.substr(0, piece.find('\r'));
+    if (line.find(" /") == std::string_view::npos || !holds(line)) return true;
+    ++held;
+    bool open = true;
+    while (open && !over(cut) && holds(line)) {
+      std::array<char, 1> next;
+      open = !readable(client) || ::recv(client, next.data(), next.size(), MSG_PEEK) > 0;
+    }
+    --held;
+    return open && !over(cut);
+  }
+
   // Both ways until one end closes or the fault strikes.
-  void forward(int client, int upstream, SSL* ssl, const Fault& fault, int cut) const {
+  void forward(int client, int upstream, SSL* ssl, const Fault& fault, int cut) {
     std::array<char, 16384> buffer;
     std::size_t answered = 0;
     bool silent = false;
@@ -196,6 +219,7 @@ struct FaultProxy::Impl {
           meant = request.find(fault.request) != std::string_view::npos;
           answered = 0;
         }
+        if (!letGo(client, request, cut)) return;
         if (SSL_write(ssl, buffer.data(), static_cast<int>(got)) <= 0) return;
       }
       if (silent || (fds[1].revents == 0 && SSL_pending(ssl) == 0)) continue;
@@ -254,6 +278,15 @@ void FaultProxy::plan(std::function<Fault(int)> plan) {
   const std::scoped_lock lock(impl_->mutex);
   impl_->plan = std::move(plan);
   impl_->count = 0;
+}
+
+void FaultProxy::hold(std::function<bool(std::string_view)> which) {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->hold = std::move(which);
+}
+
+int FaultProxy::held() const {
+  return impl_->held;
 }
 
 void FaultProxy::cutAll() {
