@@ -19,8 +19,13 @@ resize::Request restoreRequest(const kube::Pod& pod, const std::vector<OriginalC
     const kube::Container* const container = pod.container(cpu.container);
     if (container == nullptr) continue;
     resize::ContainerCpu change{.name = cpu.container};
-    if (cpu.limit && cpu.limit != container->limits.cpu()) change.limit = cpu.limit;
-    if (cpu.request && cpu.request != container->requests.cpu()) change.request = cpu.request;
+    // A container that has no limit never had one, because Kubernetes does not remove any; the same
+    // is true of requests. So an original that says otherwise is wrong.
+    const auto differs = [](std::optional<Millicores> was, std::optional<Millicores> now) {
+      return was && now && *was != *now;
+    };
+    if (differs(cpu.limit, container->limits.cpu())) change.limit = cpu.limit;
+    if (differs(cpu.request, container->requests.cpu())) change.request = cpu.request;
     if (change.limit || change.request) request.containers.push_back(std::move(change));
   }
   return request;

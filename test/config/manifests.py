@@ -15,11 +15,10 @@ def documents(text):
 
 
 def objects(path):
-    """The objects of a file, or of all files of a directory and below, without kustomizations."""
+    """The objects of a file, or of all files of a directory and below."""
     path = pathlib.Path(path)
     files = [path] if path.is_file() else sorted(path.rglob("*.yaml"))
-    return [document for file in files if file.name != "kustomization.yaml"
-            for document in documents(file.read_text())]
+    return [document for file in files for document in documents(file.read_text())]
 
 
 def key(item):
