@@ -4,12 +4,13 @@ A test that measures in real time needs CPU time that other work may be using. `
 the CPU time of everything that a test started, `busy_seconds()` is that of the whole machine; the
 difference is what other work used, stolen time of a virtual machine included.
 
-    watch = Others()                 # of this process and all that it starts
+    others = Others()  # than this process and all that it starts from now on
     ...
-    watch.cpus()                     # mean number of CPUs that other work used since then
+    others.end()       # mean number of CPUs that other work used since then
 """
 import os
 import pathlib
+import threading
 import time
 
 MARK = "MBCAS_TEST_MARK"  # in the environment of a test and so of all that it starts
@@ -96,27 +97,39 @@ class Others:
         """Of this process and all that it starts; or of a mark, and then another one calls look()
         with what `Processes` said."""
         self.mark, self.processes = mark, None
+        self.lock = threading.Lock()
         self.readings = []  # (time, busy seconds of the machine, of which the marked ones')
         if mark is None:
             self.mark = os.environ.setdefault(MARK, f"{os.getpid()}-{time.monotonic_ns()}")
             self.processes = Processes()
             self.processes.roots[os.getpid()] = self.mark
             self.look()
+            self.ended = threading.Event()
+            threading.Thread(target=self._keep_looking, daemon=True).start()
         else:
             self.look({})
 
     def look(self, totals=None):
         """To be called every second or so."""
-        totals = self.processes.read() if totals is None else totals
-        self.readings.append((time.monotonic(), busy_seconds(), totals.get(self.mark, 0.0)))
+        with self.lock:
+            totals = self.processes.read() if totals is None else totals
+            self.readings.append((time.monotonic(), busy_seconds(), totals.get(self.mark, 0.0)))
+
+    def _keep_looking(self):
+        while not self.ended.wait(1):
+            self.look()
+
+    def end(self):
+        """Stops looking. Returns the CPUs that other work used, on average."""
+        self.look()
+        self.ended.set()
+        return self.cpus()
 
     def own_seconds(self):
         return max(0.0, self.readings[-1][2] - self.readings[0][2])
 
     def cpus(self):
         """CPUs that other work used, on average so far."""
-        if self.processes and time.monotonic() - self.readings[-1][0] > 0.2:
-            self.look()
         return self._between(self.readings[0], self.readings[-1])
 
     def worst(self):
