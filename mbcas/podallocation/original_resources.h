@@ -25,7 +25,8 @@ namespace mbcas::podallocation {
 
 inline constexpr std::string_view kOriginalResources = "mbcas.io/original-resources";
 
-// What the pod's spec says now, of every container that can be resized (not plain init containers).
+// What the pod's spec says now, of every container that can be resized (not plain init containers),
+// without amounts that are too large to be counted.
 std::vector<OriginalCpu> currentCpu(const kube::Pod& pod);
 // The annotation's text, and what it says. Any tenant may have written it.
 std::string encodeOriginal(const std::vector<OriginalCpu>& containers);

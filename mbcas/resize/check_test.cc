@@ -34,6 +34,9 @@ TEST(Check, Requests) {
   EXPECT_EQ(refusalOf(*pod, limit("other", 300_m)), Refusal::kNoSuchContainer);
   EXPECT_EQ(refusalOf(*pod, limit("main", 0_m)), Refusal::kNotPositive);
   EXPECT_EQ(refusalOf(*pod, limit("main", Millicores(-5))), Refusal::kNotPositive);
+  EXPECT_EQ(refusalOf(*pod, limit("main", kube::Amounts::kMostCpu)), Refusal::kInvalid);
+  EXPECT_EQ(refusalOf(*podText({.main = resources("100m", "1e30")}), limit("main", 300_m)),
+            Refusal::kInvalid);
   EXPECT_EQ(refusalOf(*pod, limit("main", 90_m)), Refusal::kRequestAboveLimit);
   EXPECT_EQ(refusalOf(*pod, {.containers = {{.name = "main", .request = 300_m}}}),
             Refusal::kRequestAboveLimit);
