@@ -51,14 +51,17 @@ class Watches {
         allocations(client, watch<PodAllocation>(
                                 failed, {.label_selector = fmt::format(
                                              "{}={}", podallocation::kNodeLabel, options.node_name),
-                                         .annotations = Keys{}})),
+                                         .annotations = Keys{},
+                                         .labels = Keys{}})),
         nodes(client,
               watch<kube::Node>(failed, {.field_selector = "metadata.name=" + options.node_name,
-                                         .annotations = Keys{}})),
+                                         .annotations = Keys{},
+                                         .labels = Keys{}})),
         settings(client, watch<kube::ConfigMap>(failed, {.name_space = options.name_space,
                                                          .field_selector = fmt::format(
                                                              "metadata.name={}", kSettingsName),
-                                                         .annotations = Keys{}})) {
+                                                         .annotations = Keys{},
+                                                         .labels = Keys{}})) {
     const auto listen = [&](auto& informer) {
       informer.onChange([changed](const auto&) { changed(); });
     };
@@ -101,7 +104,8 @@ class Watches {
                                   kube::WatchOptions options) {
     options.watch_time = kWatchTime;
     options.on_error = [failed](const kube::ApiError& error) {
-      failed(std::string(T::kind().plural), error.describe());
+      const bool object = error.reason == kube::ApiError::kUnreadable;  // the watch works
+      failed(std::string(T::kind().plural) + (object ? ", an object" : ""), error.describe());
     };
     return options;
   }

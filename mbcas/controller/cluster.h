@@ -38,6 +38,13 @@ class Cluster {
   // Every first list is in, and lookForVpas() has had an answer.
   bool hasSynced() const;
   void stop();
+  // How each watch is doing, and what it passes over.
+  struct Watch {
+    std::string kind;
+    kube::WatchHealth health;
+    std::vector<kube::PassedOver> passed_over;
+  };
+  std::vector<Watch> watches() const;
   // VerticalPodAutoscalers are watched once their definition is there: asks the server whether it
   // is. To be called now and then, by one thread.
   void lookForVpas(const std::stop_token& stop);

@@ -87,13 +87,15 @@ bool Replica::leads() const {
   return !elector_ || elector_->leads();
 }
 
-bool Replica::live() const {
-  return engine_->live() &&
-         (!elector_ || elector_->sinceLastTry() < options_.election->lease * kStuckLeases);
+Result<void> Replica::live() const {
+  if (elector_ && elector_->sinceLastTry() >= options_.election->lease * kStuckLeases) {
+    return failure("a try for the lease does not end");
+  }
+  return engine_->live();
 }
 
-bool Replica::ready() const {
-  return engine_->hasSynced();
+Result<void> Replica::ready() const {
+  return engine_->ready();
 }
 
 void Replica::log(const std::string& line) const {
