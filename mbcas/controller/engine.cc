@@ -206,9 +206,35 @@ class Engine::Impl {
     error_log_.flush(clock_.monotonic());
   }
 
-  bool live() const {
-    return clock_.monotonic() - last_progress_.load() < options_.stuck_after &&
-           controller_.queue().longestInWork() < options_.stuck_after;
+  Result<void> live() const {
+    const auto seconds = [](Nanos time) {
+      return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+    };
+    const Nanos silence = clock_.monotonic() - last_progress_.load();
+    if (silence >= options_.stuck_after) {
+      return failure(fmt::format("a look at the agents has taken {} s so far", seconds(silence)));
+    }
+    const Nanos longest = controller_.queue().longestInWork();
+    if (longest >= options_.stuck_after) {
+      return failure(fmt::format("a look at a pod has taken {} s so far", seconds(longest)));
+    }
+    return {};
+  }
+
+  Result<void> ready() const {
+    if (!cluster_.knowsVpas()) {
+      return failure("it is not known yet whether there are VerticalPodAutoscalers");
+    }
+    const MonotonicTime now = clock_.monotonic();
+    std::string behind;
+    for (const Cluster::Watch& watch : cluster_.watches()) {
+      if (watch.health.synced && watch.health.stuckFor(now) < options_.behind_after) continue;
+      behind += fmt::format("{}{} {}{}{}", behind.empty() ? "" : ", ", watch.kind,
+                            watch.health.synced ? "is not followed" : "is not listed yet",
+                            watch.health.last_error.empty() ? "" : ": ", watch.health.last_error);
+    }
+    if (!behind.empty()) return failure(behind);
+    return {};
   }
 
   policy::Settings settings() const {
@@ -965,8 +991,11 @@ bool Engine::waitForSync(Nanos timeout) const {
 Result<void> Engine::lead() {
   return impl_->lead();
 }
-bool Engine::live() const {
+Result<void> Engine::live() const {
   return impl_->live();
+}
+Result<void> Engine::ready() const {
+  return impl_->ready();
 }
 void Engine::stop() {
   impl_->stop();

@@ -49,6 +49,8 @@ struct EngineOptions {
   // A look at a pod, or a look at the agents, that takes longer than this is stuck: see live().
   // Every request has a time-out, so that an API server that does not answer makes nothing stuck.
   Nanos stuck_after = std::chrono::minutes(15);
+  // A watch that has been failing for so long does not keep up: see ready().
+  Nanos behind_after = std::chrono::minutes(3);
   std::function<void(const std::string& line)> audit;
   // Lines for people: what happens, and what goes wrong (null: `log` is told that, too). In a storm
   // some are left out, and a line says how many.
@@ -76,8 +78,10 @@ class Engine {
 
   policy::Settings settings() const;
 
-  // Whether work goes on: no look at a pod or at the agents is stuck. If not, only a restart helps.
-  bool live() const;
+  // For probes, with what is wrong. Live: no look at a pod or at the agents is stuck; if one is,
+  // only a restart helps. Ready: the first lists are in, and every watch keeps up.
+  Result<void> live() const;
+  Result<void> ready() const;
 
  private:
   class Impl;

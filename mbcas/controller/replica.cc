@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 namespace mbcas::controller {
 namespace {
 
 constexpr Nanos kSyncCheck = std::chrono::milliseconds(50);
 constexpr Nanos kSyncReminder = std::chrono::seconds(30);
+constexpr Nanos kPatience = std::chrono::seconds(5);  // with what is in hand when it stops
 // Tries for the lease, each of which has a time-out, that take longer than this many leases are
 // stuck.
 constexpr int kStuckLeases = 20;
@@ -48,7 +51,15 @@ Result<void> Replica::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [this] { return failed_.has_value(); });
   }
-  engine_->stop();
+  {
+    // Requests that hang must not keep the lease from the next leader.
+    const std::jthread impatience([this](const std::stop_token& done) {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, done, kPatience, [] { return false; });
+      if (!done.stop_requested()) writer_->close();
+    });
+    engine_->stop();
+  }
   if (elector_) elector_->stop();
   const std::lock_guard lock(mutex_);
   if (failed_) return failure(*failed_);
@@ -87,13 +98,15 @@ bool Replica::leads() const {
   return !elector_ || elector_->leads();
 }
 
-bool Replica::live() const {
-  return engine_->live() &&
-         (!elector_ || elector_->sinceLastTry() < options_.election->lease * kStuckLeases);
+Result<void> Replica::live() const {
+  if (elector_ && elector_->sinceLastTry() >= options_.election->lease * kStuckLeases) {
+    return failure("a try for the lease does not end");
+  }
+  return engine_->live();
 }
 
-bool Replica::ready() const {
-  return engine_->hasSynced();
+Result<void> Replica::ready() const {
+  return engine_->ready();
 }
 
 void Replica::log(const std::string& line) const {

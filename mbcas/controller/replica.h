@@ -45,10 +45,10 @@ class Replica {
   Result<void> run(const std::stop_token& stop);
 
   bool leads() const;
-  // For probes. Live: everything that should make progress does. Ready: it has seen the cluster,
-  // and what it sees is not out of date.
-  bool live() const;
-  bool ready() const;
+  // For probes, with what is wrong. Live: everything that should make progress does. Ready: it has
+  // seen the cluster, and what it sees is not out of date.
+  Result<void> live() const;
+  Result<void> ready() const;
 
  private:
   void log(const std::string& line) const;

@@ -386,8 +386,12 @@ Client::Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOp
       clock_(clock),
       impl_(std::make_shared<Impl>(loop, std::move(config), clock, std::move(options))) {}
 
-Client::~Client() {
+void Client::close() {
   loop_.runAndWait([this] { impl_->close(); });
+}
+
+Client::~Client() {
+  close();
   // What close() has cancelled ends in the loop's next round: after that, nobody touches the
   // metrics or the clock any more.
   loop_.runAndWait([] {});

@@ -124,7 +124,7 @@ class Client {
 
   // `loop`, `clock` and the metrics must outlive the client.
   Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOptions options = {});
-  ~Client();  // ends what is under way (kCancelled) and waits for it; not on the loop
+  ~Client();  // closes, and waits for the end of what was under way; not on the loop
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -132,6 +132,8 @@ class Client {
   Id send(Call call, std::function<void(ApiResult<std::string> body)> done);
   // `done` comes with kCancelled, or with what came before. Any thread.
   void cancel(Id call);
+  // Ends what is under way and whatever is begun later, with kCancelled. Any thread but the loop's.
+  void close();
   // Sends and waits; not on the loop. A stop request cancels the call.
   ApiResult<std::string> perform(Call call, const std::stop_token& stop = {});
 

@@ -303,6 +303,23 @@ TEST_F(ControllerApiTest, AnAllocationOfAnotherNodeIsRemovedAndDoesNotCount) {
   expectApplied(*pod, 500_m);
 }
 
+TEST_F(ControllerApiTest, IsReadyWhileItsWatchesKeepUp) {
+  behind_after = 1s;
+  startEngine();
+  EXPECT_TRUE(eventually([&] { return engine->ready().has_value(); }));
+  ASSERT_TRUE(plane->killApiserver());
+  EXPECT_TRUE(eventually([&] { return !engine->ready(); }));
+  const Result<void> ready = engine->ready();
+  EXPECT_FALSE(ready) << "and it says what is not followed";
+  if (!ready) {
+    EXPECT_NE(ready.error().message().find("Pod is not followed: "), std::string::npos)
+        << ready.error().message();
+  }
+  EXPECT_TRUE(engine->live()) << "a restart would not help";
+  ASSERT_TRUE(plane->startApiserver());
+  EXPECT_TRUE(eventually([&] { return engine->ready().has_value(); }));
+}
+
 // A look that does not end makes the controller unfit, until it ends.
 TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
   const auto pod = makePod("p");
@@ -316,7 +333,7 @@ TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
   desire(*pod, 500_m);
   EXPECT_TRUE(eventually([&] { return !engine->live(); }));
   stuck = false;
-  EXPECT_TRUE(eventually([&] { return engine->live(); }));
+  EXPECT_TRUE(eventually([&] { return engine->live().has_value(); }));
   expectApplied(*pod, 500_m);
 }
 

@@ -120,6 +120,7 @@ class ControllerTest : public KubeTest {
         controller::EngineOptions{.overrides = std::move(settings),
                                   .dry_run = dry_run,
                                   .stuck_after = stuck_after,
+                                  .behind_after = behind_after,
                                   .audit =
                                       [this](const std::string& line) {
                                         const std::lock_guard lock(audit_mutex);
@@ -266,6 +267,7 @@ class ControllerTest : public KubeTest {
   std::unique_ptr<controller::Engine> engine;
   std::string engine_server;  // instead of the API server, to be set before startEngine()
   Nanos stuck_after = controller::EngineOptions{}.stuck_after;
+  Nanos behind_after = controller::EngineOptions{}.behind_after;
   std::function<void(controller::Step)> after;
   std::mutex audit_mutex;
   std::vector<nlohmann::json> audit;

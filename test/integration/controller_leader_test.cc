@@ -199,6 +199,22 @@ TEST_F(ControllerLeaderTest, SigtermAtAnyMomentOfTheStart) {
   EXPECT_EQ(writesOfOthersThanTheLeader(), Wrong{});
 }
 
+// A request that does not end does not keep the lease from the next leader.
+TEST_F(ControllerLeaderTest, SigtermWhileARequestHangs) {
+  FaultProxy proxy(port());
+  const std::string quotas = fmt::format("GET /api/v1/namespaces/{}/resourcequotas", ns);
+  proxy.hold([&](std::string_view line) { return line.starts_with(quotas); });
+  ASSERT_TRUE(admin->create<kube::ResourceQuota>(
+      ns, R"({"metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"100"}}})"));
+  const auto pod = makePod("p");
+  desire(*pod, 300_m);
+  const auto a = replica(kA, proxy.url());
+  ASSERT_TRUE(eventually([&] { return proxy.held() > 0; })) << a->err();
+  a->signal(SIGTERM);
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_EQ(leader(), "") << "released";
+}
+
 // The leader is stopped between a decision and the write that would follow.
 TEST_F(ControllerLeaderTest, ALeaderThatWasStoppedBeyondItsLeaseWritesNothingMore) {
   const auto process = [&](const std::string& user, const std::string& step) {
