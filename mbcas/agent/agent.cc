@@ -59,15 +59,18 @@ class Watches {
                                 options, failed,
                                 {.label_selector = fmt::format("{}={}", podallocation::kNodeLabel,
                                                                options.node_name),
-                                 .annotations = Keys{}})),
+                                 .annotations = Keys{},
+                                 .labels = Keys{}})),
         nodes(client, watch<kube::Node>(options, failed,
                                         {.field_selector = "metadata.name=" + options.node_name,
-                                         .annotations = Keys{}})),
+                                         .annotations = Keys{},
+                                         .labels = Keys{}})),
         settings(client, watch<kube::ConfigMap>(
                              options, failed,
                              {.name_space = options.name_space,
                               .field_selector = fmt::format("metadata.name={}", kSettingsName),
-                              .annotations = Keys{}})) {
+                              .annotations = Keys{},
+                              .labels = Keys{}})) {
     const auto listen = [&](auto& informer) {
       informer.onChange([changed](const auto&) { changed(); });
     };

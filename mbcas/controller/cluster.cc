@@ -52,24 +52,37 @@ struct Cluster::Informers {
     return options;
   }
 
+  // Kinds of which neither labels nor annotations count: users may write 256 KiB of these into
+  // every object, and selectors and metrics of any length.
+  template <class T>
+  static kube::WatchOptions watchBare(const Handlers& handlers, std::string name_space = {}) {
+    return watch<T>(handlers, {.name_space = std::move(name_space),
+                               .annotations = std::vector<std::string>{},
+                               .labels = std::vector<std::string>{},
+                               .most_kept = 16 << 10});
+  }
+
   Informers(kube::Client& client, const std::string& name_space, const Handlers& handlers)
       : pods(client, watch<kube::Pod>(
                          handlers,
                          {.annotations = std::vector<std::string>{"mbcas.io/",
                                                                   "kubernetes.io/config.mirror"}})),
-        allocations(client, watch<PodAllocation>(handlers)),
-        nodes(client, watch<kube::Node>(handlers, {.annotations = std::vector<std::string>{}})),
+        allocations(client, watchBare<PodAllocation>(handlers)),
+        nodes(client, watchBare<kube::Node>(handlers)),
         namespaces(client, watch<kube::Namespace>(
-                               handlers, {.annotations = std::vector<std::string>{"mbcas.io/"}})),
-        ranges(client, watch<kube::LimitRange>(handlers)),
-        quotas(client, watch<kube::ResourceQuota>(handlers)),
-        hpas(client, watch<kube::HorizontalPodAutoscaler>(handlers)),
-        budgets(client, watch<kube::PodDisruptionBudget>(handlers)),
-        leases(client, watch<kube::Lease>(handlers, {.name_space = name_space})),
-        settings(client, watch<kube::ConfigMap>(
-                             handlers,
-                             {.name_space = name_space,
-                              .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
+                               handlers, {.annotations = std::vector<std::string>{"mbcas.io/"},
+                                          .labels = std::vector<std::string>{"mbcas.io/"}})),
+        ranges(client, watchBare<kube::LimitRange>(handlers)),
+        quotas(client, watchBare<kube::ResourceQuota>(handlers)),
+        hpas(client, watchBare<kube::HorizontalPodAutoscaler>(handlers)),
+        budgets(client, watchBare<kube::PodDisruptionBudget>(handlers)),
+        leases(client, watchBare<kube::Lease>(handlers, name_space)),
+        settings(client,
+                 watch<kube::ConfigMap>(
+                     handlers, {.name_space = name_space,
+                                .field_selector = fmt::format("metadata.name={}", kSettingsName),
+                                .annotations = std::vector<std::string>{},
+                                .labels = std::vector<std::string>{}})) {}
 
   Informer<kube::Pod> pods;
   Informer<PodAllocation> allocations;
@@ -188,6 +201,27 @@ bool Cluster::waitForSync(Nanos timeout) const {
          synced(in.pods) && synced(in.allocations) && (!vpas || synced(*vpas));
 }
 
+std::vector<Cluster::Watch> Cluster::watches() const {
+  std::vector<Watch> all;
+  const auto look = [&]<class T>(const Informer<T>& informer) {
+    all.push_back({std::string(T::kind().name), informer.health(), informer.passedOver()});
+  };
+  const Informers& in = *informers_;
+  look(in.pods);
+  look(in.allocations);
+  look(in.nodes);
+  look(in.namespaces);
+  look(in.ranges);
+  look(in.quotas);
+  look(in.hpas);
+  look(in.budgets);
+  look(in.leases);
+  look(in.settings);
+  const std::lock_guard lock(in.mutex);
+  if (in.vpas) look(*in.vpas);
+  return all;
+}
+
 void Cluster::stop() {
   Informers& in = *informers_;
   in.allocations.stop();
@@ -212,7 +246,7 @@ void Cluster::lookForVpas() {
   }
   if (!client_.require("autoscaling.k8s.io/v1", "verticalpodautoscalers")) return;
   auto vpas = std::make_shared<Informer<kube::VerticalPodAutoscaler>>(
-      client_, Informers::watch<kube::VerticalPodAutoscaler>(handlers_));
+      client_, Informers::watchBare<kube::VerticalPodAutoscaler>(handlers_));
   indexByNamespace(*vpas);
   vpas->onChange(
       [this](const auto& change) { touchNamespace(change.latest().meta.namespace_.string()); });

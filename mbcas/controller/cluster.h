@@ -36,6 +36,13 @@ class Cluster {
   bool waitForSync(Nanos timeout) const;
   bool hasSynced() const;
   void stop();
+  // How each watch is doing, and what it passes over.
+  struct Watch {
+    std::string kind;
+    kube::WatchHealth health;
+    std::vector<kube::PassedOver> passed_over;
+  };
+  std::vector<Watch> watches() const;
   // VerticalPodAutoscalers are watched once their definition is there; to be called now and then.
   void lookForVpas();
 

@@ -133,6 +133,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     auto active = std::make_unique<Active>();
     active->call = std::move(call);
     active->done = std::move(done);
+    if (const Nanos once = active->call.timeout.value_or(options_.timeout); once > Nanos(0)) {
+      active->deadline = clock_.monotonic() + std::max(once, options_.overall);
+    }
     active_.emplace(id, std::move(active));
     if (closed_) return finish(id, cancelled());
     authenticate(id);
@@ -173,6 +176,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     HttpLoop::Id exchange = 0;
     HttpLoop::Id timer = 0;
     MonotonicTime started{};
+    std::optional<MonotonicTime> deadline;  // of all tries
     std::string body;
     std::optional<Error> refused;  // by the receiver
   };
@@ -244,6 +248,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void throttle(Id id, const std::string& authorization) {
     const Nanos wait = bucket_.reserve(clock_.monotonic());
     if (wait <= Nanos(0)) return transmit(id, authorization);
+    if (wait > left(*active_.at(id))) {
+      ApiError error;
+      error.reason = ApiError::kTimeout;
+      error.message = "too many requests are in line before it";
+      return finish(id, apiFailure(std::move(error)));
+    }
     active_.at(id)->timer = loop_.after(wait, [self = weak_from_this(), id, authorization] {
       if (const auto impl = self.lock()) impl->transmit(id, authorization);
     });
@@ -269,6 +279,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     request.proxy_url = config_.proxy_url;
     request.gzip = call.gzip && config_.compress;
     request.timeout = call.timeout.value_or(options_.timeout);
+    if (request.timeout > Nanos(0)) {
+      request.timeout = std::max(Nanos(1), std::min(request.timeout, left(active)));
+    }
     request.idle_timeout = call.idle_timeout;
     if (!call.receive) request.max_body = options_.max_response;
     // The exchange may outlive the client, never this object.
@@ -327,13 +340,20 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     finish(id, apiFailure(std::move(error)));
   }
 
+  Nanos left(const Active& active) const {
+    return active.deadline ? *active.deadline - clock_.monotonic() : Nanos::max();
+  }
+
   std::optional<Nanos> retryDelay(const Active& active, const HttpOutcome& outcome) const {
     if (!active.call.retry || active.delivered || active.tries > options_.max_retries) return {};
+    std::optional<Nanos> delay;
     if (outcome.end == HttpEnd::kComplete && (outcome.status == 429 || outcome.status >= 500)) {
-      return outcome.retry_after;
+      delay = outcome.retry_after;
+      if (delay) delay = std::min<Nanos>(*delay, ApiError::kMostRetryAfter);
+    } else if (outcome.end == HttpEnd::kBroken && active.call.method == "GET") {
+      delay = kBrokenRetryDelay;
     }
-    if (outcome.end == HttpEnd::kBroken && active.call.method == "GET") return kBrokenRetryDelay;
-    return {};
+    return delay && *delay < left(active) ? delay : std::nullopt;
   }
 
   const ClientConfig config_;

@@ -35,7 +35,10 @@ struct ClientOptions {
   double qps = 0;
   int burst = 10;
   int max_retries = 10;  // where the server sent Retry-After, and for a GET whose connection broke
-  Nanos timeout = std::chrono::seconds(30);    // of one try
+  Nanos timeout = std::chrono::seconds(30);  // of one try
+  // Of a call with all its tries and the waits between them; or the timeout of one try, if that is
+  // longer. When it is over, the last try's error is the call's.
+  Nanos overall = std::chrono::minutes(2);
   Nanos list_idle = std::chrono::seconds(60);  // a list that brings nothing for so long has failed
   std::size_t max_response = 16 << 20;         // bytes of an answer that is kept whole
   Metrics* metrics = nullptr;

@@ -119,7 +119,8 @@ LeaseRecord LeaderRules::ours() const {
   record.acquired = clock_.wall();
   record.resource_version = observed_.resource_version;
   if (observed_.holder == options_.identity) {
-    record.acquired = observed_.acquired;
+    // Whoever wrote a time that is too far away to be read, it is not to be written back.
+    if (!saturated(observed_.acquired)) record.acquired = observed_.acquired;
     record.transitions = observed_.transitions;
   } else {
     record.transitions = observed_.resource_version.empty() ? 0 : observed_.transitions + 1;

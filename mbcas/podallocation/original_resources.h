@@ -26,7 +26,8 @@ struct OriginalCpu {
   friend bool operator==(const OriginalCpu&, const OriginalCpu&) = default;
 };
 
-// What the pod's spec says now, of every container that can be resized (not plain init containers).
+// What the pod's spec says now, of every container that can be resized (not plain init containers),
+// without amounts that are too large to be counted.
 std::vector<OriginalCpu> currentCpu(const kube::Pod& pod);
 // The annotation's text, and what it says. Anybody may have written it.
 std::string encodeOriginal(const std::vector<OriginalCpu>& containers);

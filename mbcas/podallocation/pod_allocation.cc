@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "mbcas/base/quantity.h"
+#include "mbcas/base/time.h"
+#include "mbcas/kube/types.h"
 
 namespace mbcas::podallocation {
 namespace {
@@ -18,7 +20,18 @@ std::optional<Millicores> decodeCpu(JsonCursor value) {
     value.fail(quantity.error().message());
     return std::nullopt;
   }
+  // No agent and no controller writes such an amount, and what is read here may be written back.
+  if (quantity->millicores() >= kube::Amounts::kMostCpu ||
+      quantity->millicores() <= -kube::Amounts::kMostCpu) {
+    value.fail("more CPU than can be counted");
+    return std::nullopt;
+  }
   return quantity->millicores();
+}
+
+// Times that may be further away than they read are unknown: statusValue() is written back.
+WallTime exact(WallTime time) {
+  return saturated(time) ? WallTime{} : time;
 }
 
 constexpr double kGreatestWeight = 1e6;  // the schema allows less
@@ -190,8 +203,8 @@ Status PodAllocation::statusValue() const {
                 .observed_desired = observed_desired,
                 .applied = applied,
                 .reason = status_reason.string(),
-                .last_applied = last_applied,
-                .last_attempt = last_attempt,
+                .last_applied = exact(last_applied),
+                .last_attempt = exact(last_attempt),
                 .bounds = {},
                 .conditions = {}};
   if (const BoundsView* view = bounds()) {
@@ -208,7 +221,7 @@ Status PodAllocation::statusValue() const {
                                  .reason = view.reason.string(),
                                  .message = view.message.string(),
                                  .observed_generation = view.observed_generation,
-                                 .last_transition = view.last_transition});
+                                 .last_transition = exact(view.last_transition)});
   }
   return status;
 }
