@@ -38,6 +38,7 @@ struct ApiError {
   static constexpr std::string_view kTimeout = "Timeout";
   static constexpr std::string_view kTooLarge = "ResponseTooLarge";
   static constexpr std::string_view kMalformed = "MalformedResponse";
+  static constexpr std::string_view kUnreadable = "UnreadableObject";  // one object of many
   static constexpr std::string_view kCancelled = "Cancelled";
   static constexpr std::string_view kCredentials = "CredentialsUnavailable";
 

@@ -475,11 +475,12 @@ ApiResult<void> Client::removeObject(const Kind& kind, std::string_view name_spa
 }
 
 ApiResult<std::string> Client::listObjects(const Kind& kind, const ListOptions& options,
-                                           const std::function<void(ObjectPtr)>& each) {
+                                           const std::function<void(ObjectPtr)>& each,
+                                           const std::function<void(PassedOver)>& passed_over) {
   Decoder decoder;
   std::string next;
   for (;;) {
-    ListReader reader(kind, decoder, each);
+    ListReader reader(kind, decoder, each, passed_over);
     Call call{.path = kind.path(options.name_space)};
     if (!options.label_selector.empty()) {
       call.query.emplace_back("labelSelector", options.label_selector);
@@ -591,23 +592,24 @@ struct ListReader::Impl {
   const Kind& kind;
   Decoder& decoder;
   std::function<void(ObjectPtr)> each;
+  std::function<void(PassedOver)> passed_over;
   JsonSplitter json{JsonSplitter::Mode::kList, kMaxObject};
   std::optional<ProtobufList> protobuf;  // instead, if that is what comes
   bool begun = false;
 
-  // False ends the reading.
-  bool take(Result<ObjectPtr> object, Result<void>& failed) const {
-    if (!object) {
-      failed = failure(std::move(object).error());
-      return false;
-    }
-    each(*std::move(object));
-    return true;
+  template <class Identify>
+  void take(Result<ObjectPtr> object, const Identify& identify) const {
+    if (object) return each(*std::move(object));
+    if (passed_over) passed_over(identify(object.error()));
   }
 };
 
-ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each)
-    : impl_(new Impl{.kind = kind, .decoder = decoder, .each = std::move(each)}) {}
+ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each,
+                       std::function<void(PassedOver)> passed_over)
+    : impl_(new Impl{.kind = kind,
+                     .decoder = decoder,
+                     .each = std::move(each),
+                     .passed_over = std::move(passed_over)}) {}
 ListReader::~ListReader() = default;
 
 Result<void> ListReader::receive(std::string_view piece) {
@@ -618,17 +620,18 @@ Result<void> ListReader::receive(std::string_view piece) {
       self.protobuf.emplace(kMaxObject);
     }
   }
-  Result<void> failed;
-  Result<void> split =
-      self.protobuf ? self.protobuf->push(
-                          piece,
-                          [&](std::string_view item) {
-                            return self.take(self.decoder.decodeProtobuf(self.kind, item), failed);
-                          })
-                    : self.json.push(piece, [&](std::string& item) {
-                        return self.take(self.decoder.decode(self.kind, item), failed);
-                      });
-  return failed ? split : failed;
+  if (self.protobuf) {
+    return self.protobuf->push(piece, [&](std::string_view item) {
+      self.take(self.decoder.decodeProtobuf(self.kind, item),
+                [&](const Error& why) { return Decoder::identifyProtobuf(item, why); });
+      return true;
+    });
+  }
+  return self.json.push(piece, [&](std::string& item) {
+    self.take(self.decoder.decode(self.kind, item),
+              [&](const Error& why) { return self.decoder.identify(item, why); });
+    return true;
+  });
 }
 
 Result<ListPosition> ListReader::finish() {

@@ -84,6 +84,7 @@ template <class T>
 struct ObjectList {
   std::string resource_version;
   std::vector<std::shared_ptr<const T>> items;
+  std::vector<PassedOver> passed_over;  // on the server, but unreadable here
 };
 
 struct ListPosition {  // where a list, or a page of it, ended
@@ -167,16 +168,20 @@ class Client {
   template <class T>
   ApiResult<ObjectList<T>> list(const ListOptions& options = {}) {
     ObjectList<T> list;
-    ApiResult<std::string> version = listObjects(T::kind(), options, [&](ObjectPtr object) {
-      list.items.push_back(std::static_pointer_cast<const T>(std::move(object)));
-    });
+    ApiResult<std::string> version = listObjects(
+        T::kind(), options,
+        [&](ObjectPtr object) {
+          list.items.push_back(std::static_pointer_cast<const T>(std::move(object)));
+        },
+        [&](PassedOver object) { list.passed_over.push_back(std::move(object)); });
     if (!version) return apiFailure(std::move(version).error());
     list.resource_version = *std::move(version);
     return list;
   }
   // The same object by object, without keeping them. Returns the list's resource version.
   ApiResult<std::string> listObjects(const Kind& kind, const ListOptions& options,
-                                     const std::function<void(ObjectPtr)>& each);
+                                     const std::function<void(ObjectPtr)>& each,
+                                     const std::function<void(PassedOver)>& passed_over = {});
 
   // What a server can do, and what we may do there.
   ApiResult<ServerVersion> version();
@@ -221,11 +226,12 @@ class Client {
 std::string acceptFor(const Kind& kind);
 
 // Reads one page of a list from a stream, JSON or protobuf as the first byte tells. Used by Client
-// and by the watch cache.
+// and by the watch cache. An item that cannot be decoded is passed over and does not end the list.
 class ListReader {
  public:
   // The decoder outlives the reader: pages of one list share it.
-  ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each);
+  ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each,
+             std::function<void(PassedOver)> passed_over = {});
   ~ListReader();
   Result<void> receive(std::string_view piece);
   // After the last piece.
@@ -236,7 +242,8 @@ class ListReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Largest object that is accepted; etcd itself refuses more than 1.5 MB by default.
-constexpr std::size_t kMaxObject = 8 << 20;
+// Largest object that is accepted. An API server takes no more than 3 MiB, and etcd by default no
+// more than 1.5; JSON writes a control character of a text in six bytes.
+constexpr std::size_t kMaxObject = 20 << 20;
 
 }  // namespace mbcas::kube

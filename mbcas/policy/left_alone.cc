@@ -61,6 +61,10 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
     return Apart{"it has resources at the level of the pod", false,
                  "declare resources on its containers, not on the pod"};
   }
+  if (pod.saturated()) {
+    return Apart{"it asks for more CPU or memory than can be counted", false,
+                 "give its containers requests and limits that a machine can have"};
+  }
   if (pod.qos == QosClass::kBestEffort) {
     return Apart{.why = "QoS class BestEffort: nothing to resize",
                  .remedy = "give its containers CPU requests and limits"};
