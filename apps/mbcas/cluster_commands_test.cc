@@ -139,6 +139,23 @@ TEST_F(ClusterCommands, MbcasIsNotInstalled) {
   expect("cluster-bare-explain.txt", {"explain", "web-1"});
 }
 
+TEST_F(ClusterCommands, APodThatCannotBeRead) {
+  json pods = json::parse(server.content())["objects"]["/api/v1 pods"];
+  json odd = pods[0];
+  odd["metadata"]["name"] = "odd-1";
+  odd["spec"]["containers"] = "none at all";
+  pods.push_back(odd);
+  server.change(json{{"objects", {{"/api/v1 pods", pods}}}}.dump());
+  const Outcome outcome = run({"doctor"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out;
+  EXPECT_NE(outcome.out.find("unreadable   problem  Pod shop/odd-1 is passed over"),
+            std::string::npos)
+      << outcome.out;
+  const Outcome list = run({"pods", "list"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_NE(list.out.find("web-1"), std::string::npos) << list.out;
+}
+
 // Everything that somebody else chose says what a terminal would obey: colours, a title, the end of
 // a line, another direction of writing.
 const std::string kHostile = "\x1b[31m\x07\r\nFORGED\u009b2J\x7f\u202e\u2066 <b>&";

@@ -174,6 +174,17 @@ TEST(ClusterCheckup, AWatchThatIsStuck) {
       "cannot be read (shop/old-2)\n");
 }
 
+TEST(ClusterCheckup, ObjectsThatCannotBeRead) {
+  ClusterFacts facts = good();
+  facts.snapshot.passed_over = {{"Pod shop/odd-1", "spec.containers[0]: too much"}};
+  EXPECT_FALSE(healthy(diagnose(facts)));
+  EXPECT_EQ(said(facts, "unreadable"),
+            "problem: Pod shop/odd-1 is passed over, as if it were not there: spec.containers[0]: "
+            "too much\n");
+  facts.snapshot.passed_over.resize(200, facts.snapshot.passed_over.front());
+  EXPECT_NE(said(facts, "unreadable").find("190 objects more are passed over"), std::string::npos);
+}
+
 TEST(ClusterCheckup, PrioritiesThatNoQuotaRestricts) {
   ClusterFacts facts = good();
   facts.priority_classes = {{"usual", 1000}, {"gold", 3000}, {"platinum", 9000}};

@@ -333,6 +333,7 @@ class Diagnosis {
     priorities();
     autoscalers();
     pods();
+    passedOver();
     for (const std::string& note : facts_.notes) say(Level::kNote, "not checked", note);
     return std::move(findings_);
   }
@@ -450,7 +451,8 @@ class Diagnosis {
       if (factor <= 1) continue;
       bool anywhere = false;
       for (const auto& [name, objects] : facts_.snapshot.namespaces) {
-        if (!objects.name_space || isExcluded(name) || restricts(objects.quotas, each.name)) continue;
+        if (!objects.name_space || isExcluded(name) || restricts(objects.quotas, each.name))
+          continue;
         anywhere = true;
         if (std::ranges::find(namespaces, name) == namespaces.end()) namespaces.push_back(name);
       }
@@ -711,6 +713,21 @@ class Diagnosis {
             "set its updateMode to Off, or its controlledResources to [memory], to let MBCAS "
             "manage them");
       }
+    }
+  }
+
+  // Agents and controller cannot read them either, and count them as not there.
+  void passedOver() {
+    constexpr std::size_t kMost = 10;
+    const std::vector<Snapshot::PassedOver>& all = facts_.snapshot.passed_over;
+    for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
+      say(Level::kProblem, "unreadable",
+          fmt::format("{} is passed over, as if it were not there: {}", all[i].object, all[i].why),
+          "correct what it says there, or delete it");
+    }
+    if (all.size() > kMost) {
+      say(Level::kProblem, "unreadable",
+          fmt::format("{} more are passed over", countText(all.size() - kMost, "object")));
     }
   }
 

@@ -14,6 +14,17 @@ namespace {
 
 using podallocation::PodAllocation;
 
+void passOver(const kube::Kind& kind, const std::vector<kube::PassedOver>& objects,
+              Snapshot& snapshot) {
+  for (const kube::PassedOver& object : objects) {
+    snapshot.passed_over.push_back(
+        {fmt::format("{} {}{}{}", kind.name, object.name_space,
+                     object.name_space.empty() ? "" : "/",
+                     object.name.empty() ? "of unknown name" : object.name),
+         object.why});
+  }
+}
+
 class Reader {
  public:
   Reader(kube::Client& client, const Selection& selection, Snapshot& snapshot)
@@ -31,6 +42,7 @@ class Reader {
       return false;
     }
     for (auto& object : list->items) visit(std::move(object));
+    passOver(T::kind(), list->passed_over, snapshot_);
     return true;
   }
 
@@ -111,6 +123,7 @@ kube::ApiResult<Snapshot> takeSnapshot(kube::Client& client, const Selection& se
                                       .label_selector = selection.label_selector,
                                       .field_selector = selection.fieldSelector()});
   if (!pods) return kube::apiFailure(std::move(pods).error());
+  passOver(kube::Pod::kind(), pods->passed_over, snapshot);
   snapshot.pods = std::move(pods->items);
   std::ranges::sort(snapshot.pods, {}, [](const PodPtr& pod) {
     return std::pair(pod->meta.namespace_.view(), pod->meta.name.view());
