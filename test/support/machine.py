@@ -157,10 +157,12 @@ HEAVY = {"cpu.shares": 65536, "cpu.weight": 2500}
 
 class Heavy:
     """A cgroup with so much weight that other work hardly takes CPU time from what is in it.
-    Nothing where there is no cpu controller, or this process may not use it."""
+    It does not exist where there is no cpu controller, or this process may not use it."""
 
     def __init__(self):
         self.path = None
+
+    def make(self):
         for top in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"):
             path = pathlib.Path(top) / f"mbcas-tests-{os.getpid()}"
             try:
