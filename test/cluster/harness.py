@@ -27,10 +27,6 @@ class Failure(Exception):
     pass
 
 
-class Disturbed(Exception):
-    """Other work kept the machine so busy that nothing can be said."""
-
-
 def check(condition, message):
     if not condition:
         raise Failure(message)
@@ -45,9 +41,13 @@ def eventually(what, condition, patience=WAIT_S):
     return value
 
 
-def judged(attempt, others=0.3, tries=3):
-    """What the attempt returns. A Failure of it counts if other work used at most `others` CPUs
-    meanwhile. Else it is tried again, and in the end the test is skipped with the figure."""
+DISTURBED = []  # what could not be judged because of other work on the machine
+
+
+def judged(what, attempt, others=0.3, tries=2):
+    """Calls the attempt, and returns what it returns. A Failure of it counts if other work used at
+    most `others` CPUs meanwhile. Else it is tried again, and in the end the answer is None: the
+    test goes on, and is skipped with the figure unless something else fails."""
     for number in range(1, tries + 1):
         watch = machine.Others()
         try:
@@ -56,12 +56,13 @@ def judged(attempt, others=0.3, tries=3):
             used = watch.end()
             if used <= others:
                 raise
-            figure = (f"other work used {used:.2f} of {machine.CPUS} CPUs in try {number} of "
-                      f"{tries}, where {others:.2f} are allowed: {failure}")
+            figure = (f"{what}: {machine.DISTURBED} {used:.2f} of {machine.CPUS} CPUs in try "
+                      f"{number} of {tries}, where {others:.2f} are allowed: {failure}")
             print(figure, flush=True)
         finally:
             watch.ended.set()
-    raise Disturbed(figure)
+    DISTURBED.append(figure)
+    return None
 
 
 class Cluster:
@@ -354,10 +355,11 @@ def run_test(test, main):
     binaries = build.ensure(with_node=True)
     with tempfile.TemporaryDirectory(prefix=f"mbcas-{test[:3]}-") as directory:
         try:
-            sys.exit(main(Cluster(test, str(binaries / "kubectl")), pathlib.Path(directory)))
-        except Disturbed as reason:
-            print(f"SKIP: {reason}")
-            sys.exit(77)
+            code = main(Cluster(test, str(binaries / "kubectl")), pathlib.Path(directory))
+            if code == 0 and DISTURBED:
+                print(f"SKIP: {DISTURBED[0]}")
+                code = 77
+            sys.exit(code)
         except KeyboardInterrupt:
             print(f"{test}: stopped", flush=True)
             sys.exit(130)

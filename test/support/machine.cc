@@ -17,14 +17,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTries = 3;
-constexpr Nanos kPatience = 15s;  // for other work to end
 
-void waitForCalm(const kernel::Mounts& own, double allowed) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+void waitForCalm(const kernel::Mounts& own, const Needs& needs) {
+  const auto deadline = std::chrono::steady_clock::now() + needs.patience;
   while (std::chrono::steady_clock::now() < deadline) {
     const OthersUse use(own);
     std::this_thread::sleep_for(1s);
-    if (use.cpus() <= allowed) return;
+    if (use.cpus() <= needs.others) return;
   }
 }
 
@@ -70,7 +69,7 @@ Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
     if (trial.tries >= std::max(kTries, needs.chances)) return trial;
     if (trial.disturbed()) {
       fmt::print("{}; once more\n", trial.reason());
-      waitForCalm(own, needs.others);
+      waitForCalm(own, needs);
     }
   }
 }

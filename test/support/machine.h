@@ -43,6 +43,7 @@ struct Needs {
   // Some measurements depend on chance, such as where a period begins: how many of them may be bad
   // on a calm machine before the test is.
   int chances = 1;
+  Nanos patience = std::chrono::seconds(15);  // for other work to end before another try
 };
 
 struct Trial {
@@ -56,7 +57,8 @@ struct Trial {
   std::string reason() const;
 };
 
-// At most three tries on a busy machine, each after a wait for other work to end.
+// At most three tries, or as many as there are chances; after one on a busy machine it waits for
+// other work to end.
 Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
                        const std::function<bool()>& attempt);
 

@@ -13,6 +13,7 @@ import pathlib
 import threading
 import time
 
+DISTURBED = "other work used"  # in the reason of a test that is skipped for it
 MARK = "MBCAS_TEST_MARK"  # in the environment of a test and so of all that it starts
 TICKS = os.sysconf("SC_CLK_TCK")
 CPUS = os.cpu_count()
@@ -149,16 +150,18 @@ class Others:
             return 0.0
         return max(0.0, (after[1] - before[1] - (after[2] - before[2])) / took)
 
-
-HEAVY = {"cpu.shares": 262144, "cpu.weight": 10000}  # the most that cgroup v1 and v2 allow
+#A quarter of the most that cgroup v1 and v2 allow, which the kernel's own tests have.
+HEAVY = {"cpu.shares": 65536, "cpu.weight": 2500}
 
 
 class Heavy:
     """A cgroup with so much weight that other work hardly takes CPU time from what is in it.
-    Nothing where there is no cpu controller, or this process may not use it."""
+    It does not exist where there is no cpu controller, or this process may not use it."""
 
     def __init__(self):
         self.path = None
+
+    def make(self):
         for top in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"):
             path = pathlib.Path(top) / f"mbcas-tests-{os.getpid()}"
             try:
