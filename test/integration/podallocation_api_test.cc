@@ -445,7 +445,7 @@ TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
   }
   expectRefused(change(*node, "p", forged, "status"), "may not restore podallocations");
   expectTaken(controller()->patch<Pod>(ns, "p", PatchType::kMerge,
-                                       annotateOriginal(**admin->get<Pod>(ns, "p")), {}));
+                                       annotateOriginal(**admin->get<Pod>(ns, "p"), {{"main", 100_m, 200_m}}), {}));
   for (Client* const client : {tenant.get(), owner.get()}) {
     expectRefused(change(*client, "p", forged), "may not restore podallocations");
     expectRefused(change(*client, "p", annotation("null")), "may not restore podallocations");
