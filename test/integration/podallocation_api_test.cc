@@ -408,9 +408,15 @@ TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
 
 // What a tenant can write is no authority: the role `edit` may patch pods, but not resize them.
 TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
-  kubectl(fmt::format("create rolebinding -n {} tenant --clusterrole=edit --user=tenant", ns));
-  kubectl(fmt::format("create rolebinding -n {} admin --clusterrole=admin --user=owner", ns));
-  kubectl(fmt::format("create rolebinding -n {} jane --clusterrole=mbcas-restore --user=jane", ns));
+  // The controller manager would put these together to the roles `edit` and `admin`.
+  const auto bind = [&](const std::string& user, const std::string& role, const std::string& as) {
+    kubectl(
+        fmt::format("create rolebinding -n {} {} --clusterrole={} --user={}", ns, as, role, user));
+  };
+  bind("tenant", "system:aggregate-to-edit", "tenant-edits");
+  bind("owner", "system:aggregate-to-edit", "owner-edits");
+  bind("owner", "system:aggregate-to-admin", "owner-administers");
+  bind("jane", "mbcas-restore", "jane-restores");
   const auto tenant = as("tenant", "tenants");
   const auto owner = as("owner", "tenants");
   const auto jane = as("jane", "people");
