@@ -26,6 +26,7 @@
 #include "mbcas/sim/scenario.h"
 #include "mbcas/sim/simulation.h"
 #include "mbcas/sim/tuning.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -77,15 +78,16 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  fmt::print(stderr, "mbcas simulate: {}\n", message);
+  cli::complain("mbcas simulate", message);
 }
 
 // One scenario under one policy, pod by pod.
 std::string podTable(const Report& report) {
-  return fmt::format(
-             "{}   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
+  return view::printable(report.scenario) +
+         fmt::format(
+             "   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
              "time\n\n",
-             report.scenario, report.policy, report.seconds, report.used * 1000, report.fairness,
+             report.policy, report.seconds, report.used * 1000, report.fairness,
              report.scarce * 100) +
          tableOf(podRows(report), 1).toString(wantsColours());
 }
