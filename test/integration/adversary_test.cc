@@ -381,7 +381,7 @@ class AdversaryTest : public ControllerTest {
                         evil.name_space),
             fmt::format(
                 R"({{"metadata":{{{}"name":"{}"}},"spec":{{"maxReplicas":10,"scaleTargetRef":{{
-                    "kind":"Deployment","name":"h"}},"metrics":[{{"type":"Resource","resource":{{
+                    "apiVersion":"apps/v1","kind":"Deployment","name":"h"}},"metrics":[{{"type":"Resource","resource":{{
                     "name":"cpu","target":{{"type":"AverageValue","averageValue":"{}"}}}}}}]}}}})",
                 big, name(), below(random, 2) == 0 ? "64" : pick(random, kQuantities)));
       case 8:
@@ -494,6 +494,24 @@ class AdversaryTest : public ControllerTest {
               .may_resize = may_resize,
               .created = {}};
     grantEdit(evil.name_space, may_resize);
+    // Some of its pods are as plain as an honest pod, and MBCAS has changed them.
+    for (int i = 0; i < 4; ++i) {
+      const std::string pod = fmt::format("e{}", evil.pods++);
+      const auto made = evil.client->perform(
+          {.method = "POST",
+           .path = fmt::format("/api/v1/namespaces/{}/pods", evil.name_space),
+           .body = podBody(pod, "100m", "400m", fmt::format(R"("nodeName":"{}",)", kNode))});
+      if (!made) return "its plain pod was refused: " + made.error().describe();
+      evil.created[pod] = Json::parse(*made);
+      const auto decoded = kube::decodeObject<Pod>(*made);
+      if (!eventually([&] {
+            (void)desireAsAgent(*admin, **decoded, 600_m);
+            const auto now = allocationFor(**decoded);
+            return now && now->applied == 600_m && !now->original.empty();
+          })) {
+        return "its plain pod was not resized";
+      }
+    }
     Random random(program.empty() ? 0 : program.front());
     forged.clear();
     std::optional<std::string> broken;

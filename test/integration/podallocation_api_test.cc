@@ -450,8 +450,9 @@ TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
     expectRefused(change(*client, "p", annotation(R"("")")), "may not restore podallocations");
   }
   expectRefused(change(*node, "p", forged, "status"), "may not restore podallocations");
-  expectTaken(controller()->patch<Pod>(ns, "p", PatchType::kMerge,
-                                       annotateOriginal(**admin->get<Pod>(ns, "p"), {{"main", 100_m, 200_m}}), {}));
+  expectTaken(controller()->patch<Pod>(
+      ns, "p", PatchType::kMerge,
+      annotateOriginal(**admin->get<Pod>(ns, "p"), {{"main", 100_m, 200_m}}), {}));
   for (Client* const client : {tenant.get(), owner.get()}) {
     expectRefused(change(*client, "p", forged), "may not restore podallocations");
     expectRefused(change(*client, "p", annotation("null")), "may not restore podallocations");
