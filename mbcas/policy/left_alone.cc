@@ -59,6 +59,10 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
     return Apart{.why = fmt::format("opted out: {}=false on the pod", kManaged),
                  .remedy = fmt::format("remove {} from the pod", kManaged)};
   }
+  if (pod.saturated()) {
+    return Apart{"it asks for more CPU or memory than can be counted", false,
+                 "give its containers requests and limits that a machine can have"};
+  }
   if (pod.containers.size() > kMostContainers) {
     return Apart{fmt::format("it has more than {} containers", kMostContainers), false};
   }
@@ -74,10 +78,6 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
   if (pod.pod_level_resources) {
     return Apart{"it has resources at the level of the pod", false,
                  "declare resources on its containers, not on the pod"};
-  }
-  if (pod.saturated()) {
-    return Apart{"it asks for more CPU or memory than can be counted", false,
-                 "give its containers requests and limits that a machine can have"};
   }
   if (pod.qos == QosClass::kBestEffort) {
     return Apart{.why = "QoS class BestEffort: nothing to resize",
