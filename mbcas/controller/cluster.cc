@@ -140,7 +140,10 @@ struct Cluster::Informers {
                          handlers,
                          {.annotations = std::vector<std::string>{"mbcas.io/",
                                                                   "kubernetes.io/config.mirror"}})),
-        allocations(client, watchBare<PodAllocation>(handlers)),
+        // With a hundred containers one is larger than other objects that matter.
+        allocations(client,
+                    watch<PodAllocation>(handlers, {.annotations = std::vector<std::string>{},
+                                                    .labels = std::vector<std::string>{}})),
         nodes(client, watchBare<kube::Node>(handlers)),
         namespaces(client, watch<kube::Namespace>(
                                handlers, {.annotations = std::vector<std::string>{"mbcas.io/"},

@@ -93,6 +93,8 @@ std::string_view name(Step step) {
   switch (step) {
     case Step::kDecided:
       return "decided";
+    case Step::kOriginalRecorded:
+      return "original-recorded";
     case Step::kOriginalKept:
       return "original-kept";
     case Step::kResizeSent:
@@ -567,8 +569,8 @@ class Engine::Impl {
     Decision decision;
     PodPtr pod;
     AllocationPtr allocation;
-    // Each round does one thing; the longest way is: ask who, keep the original, look for room,
-    // send.
+    // Each round does one thing; the longest way is: ask who, forget the original, keep the new
+    // one, look for room, send.
     for (int round = 0; round < 6; ++round) {
       pod = newest(cached, entry.pod);
       allocation = newest(cluster_.allocationOf(*pod), entry.allocation);
@@ -586,24 +588,31 @@ class Engine::Impl {
       }
       if (decision.act == Act::kKeepOriginal) {
         after(Step::kDecided);
-        auto kept = client_.patch<kube::Pod>(
-            pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
-            podallocation::annotateOriginal(*pod), {.field_manager = kControllerManager});
-        if (!kept) return annotationFailed(kept.error(), "keeping the original resources");
-        entry.pod = *std::move(kept);
+        if (auto kept = keepOriginal(*pod, *allocation, *decision.status, entry); !kept) {
+          return annotationFailed(kept.error(), "keeping the original resources");
+        }
         after(Step::kOriginalKept);
         continue;
       }
       if (decision.act == Act::kForgetOriginal) {
-        auto gone =
-            client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
-                                     forgetOriginal(*pod), {.field_manager = kControllerManager});
-        if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
-        entry.pod = *std::move(gone);
+        if (hasOriginal(*pod)) {
+          auto gone = client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name,
+                                               kube::PatchType::kMerge, forgetOriginal(*pod),
+                                               {.field_manager = kControllerManager});
+          if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
+          entry.pod = *std::move(gone);
+        }
+        if (allocation && decision.status) {
+          if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status),
+                                         situation.policy.declared(), entry);
+              !written) {
+            return Reconciled::failed(written.error());
+          }
+        }
         entry.memory.ours.reset();
         if (decision.purpose == Purpose::kYield) {
           note(*pod, kube::EventType::kNormal, "DeclaredChanged",
-               "somebody else changed the CPU limits; they are taken as what the pod declares");
+               "another writer changed the CPU limits; they are taken as what the pod declares");
         } else {
           note(*pod, kube::EventType::kNormal, "Restored",
                "CPU requests and limits are as declared again");
@@ -653,6 +662,26 @@ class Engine::Impl {
     return Reconciled::done();
   }
 
+  // The status first: it is what is believed later.
+  kube::ApiResult<void> keepOriginal(const kube::Pod& pod, const PodAllocation& allocation,
+                                     const podallocation::Status& status, Entry& entry) {
+    if (allocation.originalValue() != status.original) {
+      auto recorded = applyStatus(allocation, status);
+      if (!recorded) return kube::apiFailure(std::move(recorded).error());
+      entry.allocation = *std::move(recorded);
+      after(Step::kOriginalRecorded);
+    }
+    // An annotation that is there already is never rewritten; the status is what counts.
+    if (hasOriginal(pod)) return {};
+    auto kept =
+        client_.patch<kube::Pod>(pod.meta.namespace_, pod.meta.name, kube::PatchType::kMerge,
+                                 podallocation::annotateOriginal(pod, status.original),
+                                 {.field_manager = kControllerManager});
+    if (!kept) return kube::apiFailure(std::move(kept).error());
+    entry.pod = *std::move(kept);
+    return {};
+  }
+
   static Reconciled annotationFailed(const kube::ApiError& error, std::string_view what) {
     // The pod has changed or gone since: the watch will say so.
     if (error.notFound()) return Reconciled::done();
@@ -681,7 +710,7 @@ class Engine::Impl {
     const std::shared_ptr<const kube::Node> node = cluster_.node(pod.node);
     situation.pod = &pod;
     situation.allocation = allocation;
-    situation.policy = policy::judgePod(pod, objects, node.get(), settings, not_ready);
+    situation.policy = policy::judgePod(pod, allocation, objects, node.get(), settings, not_ready);
     situation.guards = settings.law.guards;
     situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
     situation.agent_silent = agentSilent(pod.node);
@@ -800,7 +829,8 @@ class Engine::Impl {
             Entry& entry) {
     after(Step::kDecided);
     const resize::Outcome outcome =
-        resize::submit(client_, pod, decision.request, {.field_manager = kControllerManager});
+        resize::submit(client_, pod, decision.request,
+                       {.field_manager = kControllerManager, .only_if_unchanged = true});
     remember(pod, decision, outcome, clock_.monotonic(), chance(), entry.memory);
     if (options_.audit) {
       options_.audit(auditLine(clock_.wall(), pod, allocation, decision, outcome));
@@ -821,7 +851,8 @@ class Engine::Impl {
       after(Step::kResizeSent);
       return true;
     }
-    if (outcome.verdict == Verdict::kGone) return true;
+    // Gone, or changed by another writer in this very moment: the watch will say.
+    if (outcome.verdict == Verdict::kGone || outcome.verdict == Verdict::kSuperseded) return true;
     if (decision.status) {
       decision.status->phase = Phase::kFailed;
       decision.status->observed_desired = decision.to;
@@ -836,9 +867,7 @@ class Engine::Impl {
 
   Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
                            podallocation::Status status, Millicores declared, Entry& entry) {
-    // The schema takes 1024 characters; a message of the server may be longer.
-    constexpr std::size_t kLongest = 1000;
-    if (status.reason.size() > kLongest) status.reason.resize(kLongest);
+    status = podallocation::trimmed(std::move(status));
     const podallocation::Status before = allocation.statusValue();
     if (before == status) return {};
     kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);

@@ -27,15 +27,17 @@ namespace mbcas::controller {
 // The steps of a decision after which a test may end the process: nothing may be lost, nothing done
 // twice.
 enum class Step : std::uint8_t {
-  kDecided,       // nothing was done yet
-  kOriginalKept,  // the annotation is on the pod
-  kResizeSent,    // the server has accepted the resize
-  kActuated,      // the kubelet has done it; the status does not say so yet
+  kDecided,           // nothing was done yet
+  kOriginalRecorded,  // the original is in the allocation's status
+  kOriginalKept,      // and in the pod's annotation
+  kResizeSent,        // the server has accepted the resize
+  kActuated,          // the kubelet has done it; the status does not say so yet
   kStatusWritten,
   kOriginalForgotten,  // restored, and the annotation is gone
 };
-inline constexpr Step kSteps[] = {Step::kDecided,  Step::kOriginalKept,  Step::kResizeSent,
-                                  Step::kActuated, Step::kStatusWritten, Step::kOriginalForgotten};
+inline constexpr Step kSteps[] = {
+    Step::kDecided,  Step::kOriginalRecorded, Step::kOriginalKept,     Step::kResizeSent,
+    Step::kActuated, Step::kStatusWritten,    Step::kOriginalForgotten};
 std::string_view name(Step step);
 
 struct EngineOptions {

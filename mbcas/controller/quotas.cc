@@ -18,8 +18,9 @@ policy::QuotaMember memberOf(const Cluster& cluster, const kube::Pod& pod,
                              const policy::Settings& settings) {
   policy::QuotaMember member{.id = pod.meta.name.string(), .counted = policy::countedLimit(pod)};
   const std::shared_ptr<const kube::Node> node = cluster.node(pod.node);
-  const policy::PodPolicy policy = policy::judgePod(pod, objects, node.get(), settings, Nanos(0));
   const AllocationPtr allocation = cluster.allocationOf(pod);
+  const policy::PodPolicy policy =
+      policy::judgePod(pod, allocation.get(), objects, node.get(), settings, Nanos(0));
   if (!policy.managed || !allocation || policy.mode == policy::Mode::kRecommend) return member;
   member.managed = true;
   member.limit = policy.limit();

@@ -629,10 +629,17 @@ struct ListReader::Impl {
   std::optional<ProtobufList> protobuf;  // instead, if that is what comes
   bool begun = false;
 
+  // False ends the reading.
   template <class Identify>
-  void take(Result<ObjectPtr> object, const Identify& identify) const {
-    if (object) return each(*std::move(object));
-    if (passed_over) passed_over(identify(object.error()));
+  bool take(Result<ObjectPtr> object, const Identify& identify, Result<void>& failed) const {
+    if (object) {
+      each(*std::move(object));
+      return true;
+    }
+    Result<PassedOver> found = identify(object.error());
+    if (found && passed_over) passed_over(*std::move(found));
+    if (!found) failed = failure(std::move(found).error());
+    return failed.has_value();
   }
 };
 
@@ -652,18 +659,20 @@ Result<void> ListReader::receive(std::string_view piece) {
       self.protobuf.emplace(kMaxObject);
     }
   }
-  if (self.protobuf) {
-    return self.protobuf->push(piece, [&](std::string_view item) {
-      self.take(self.decoder.decodeProtobuf(self.kind, item),
-                [&](const Error& why) { return Decoder::identifyProtobuf(item, why); });
-      return true;
-    });
-  }
-  return self.json.push(piece, [&](std::string& item) {
-    self.take(self.decoder.decode(self.kind, item),
-              [&](const Error& why) { return self.decoder.identify(item, why); });
-    return true;
-  });
+  Result<void> failed;
+  const auto takeProtobuf = [&](std::string_view item) {
+    return self.take(
+        self.decoder.decodeProtobuf(self.kind, item),
+        [&](const Error& why) { return Decoder::identifyProtobuf(item, why); }, failed);
+  };
+  const auto takeJson = [&](std::string& item) {
+    return self.take(
+        self.decoder.decode(self.kind, item),
+        [&](const Error& why) { return self.decoder.identify(item, why); }, failed);
+  };
+  Result<void> split =
+      self.protobuf ? self.protobuf->push(piece, takeProtobuf) : self.json.push(piece, takeJson);
+  return failed ? split : failed;
 }
 
 Result<ListPosition> ListReader::finish() {

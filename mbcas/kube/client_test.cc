@@ -669,7 +669,8 @@ TEST_F(ClientTest, AnInformerPassesOverWhatItCannotRead) {
   ASSERT_TRUE(eventually([&] { return pods.find("ns", "last") != nullptr; }));
   EXPECT_EQ(names(pods), "a ");
   EXPECT_EQ(pods.size(), 2u);
-  EXPECT_NE(metrics.text().find("kube_objects_passed_over{kind=\"Pod\"} 1\n"), std::string::npos);
+  EXPECT_NE(metrics.text().find("kube_watch_passed_over_objects{kind=\"Pod\"} 1\n"),
+            std::string::npos);
   EXPECT_NE(metrics.text().find("kube_watch_stuck_seconds{kind=\"Pod\"} 0\n"), std::string::npos);
   pods.stop();
   const std::scoped_lock lock(told_mutex);

@@ -123,7 +123,8 @@ LeaseRecord LeaderRules::ours() const {
     if (!saturated(observed_.acquired)) record.acquired = observed_.acquired;
     record.transitions = observed_.transitions;
   } else {
-    record.transitions = observed_.resource_version.empty() ? 0 : observed_.transitions + 1;
+    record.transitions = observed_.resource_version.empty() ? 0 : observed_.transitions;
+    if (!observed_.resource_version.empty() && record.transitions < INT32_MAX) ++record.transitions;
   }
   return record;
 }

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "mbcas/base/time.h"
 #include "mbcas/kube/controller.h"
 #include "mbcas/kube/events.h"
 #include "mbcas/kube/leader.h"
@@ -359,6 +360,26 @@ TEST(LeaderRules, ARestartedHolderTakesItsLeaseUpAgain) {
   second.rules.attempt(0);
   EXPECT_TRUE(second.rules.leads());
   EXPECT_EQ(lease.record.transitions, 0);
+}
+
+TEST(LeaderRules, WritesNothingBackThatIsNotKnownExactly) {
+  FakeLease lease;
+  Candidate candidate(lease, "a", Nanos(0));
+  candidate.rules.attempt(0);
+  // Somebody has put the lease into a far future, and its count to the end.
+  lease.record.acquired = kLatestTime;
+  lease.record.renewed = kLatestTime;
+  lease.record.transitions = INT32_MAX;
+  lease.record.resource_version = "later";
+  Candidate again(lease, "a", seconds(1));
+  again.rules.attempt(0);
+  EXPECT_TRUE(again.rules.leads());
+  EXPECT_EQ(lease.record.acquired, again.clock.wall());
+  lease.record.holder = "";
+  Candidate other(lease, "b", seconds(2));
+  other.rules.attempt(0);
+  EXPECT_TRUE(other.rules.leads());
+  EXPECT_EQ(lease.record.transitions, INT32_MAX);
 }
 
 TEST(LeaderRules, RefusesTimesThatCannotWork) {

@@ -76,14 +76,14 @@ Result<std::vector<OriginalCpu>> parseOriginal(std::string_view annotation) {
   return containers;
 }
 
-std::string annotateOriginal(const kube::Pod& pod) {
+std::string annotateOriginal(const kube::Pod& pod, const std::vector<OriginalCpu>& original) {
   std::string out;
   JsonWriter json(out);
   json.beginObject().key("metadata").beginObject();
   json.key("uid").value(pod.meta.uid);
   json.key("resourceVersion").value(pod.meta.resource_version);
   json.key("annotations").beginObject();
-  json.key(kOriginalResources).value(encodeOriginal(currentCpu(pod)));
+  json.key(kOriginalResources).value(encodeOriginal(original));
   json.endObject().endObject().endObject();
   return out;
 }

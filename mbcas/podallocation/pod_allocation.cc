@@ -102,6 +102,16 @@ PodAllocation::BoundsView decodeBounds(Arena& arena, JsonCursor value) {
   return bounds;
 }
 
+PodAllocation::OriginalView decodeOriginal(Arena& arena, JsonCursor value) {
+  PodAllocation::OriginalView original;
+  value.members([&](std::string_view key, JsonCursor field) {
+    if (key == "name") original.container = arena.shared(field.text());
+    if (key == "request") original.request = decodeCpu(field);
+    if (key == "limit") original.limit = decodeCpu(field);
+  });
+  return original;
+}
+
 PodAllocation::ConditionView decodeCondition(Arena& arena, JsonCursor value) {
   PodAllocation::ConditionView condition;
   value.members([&](std::string_view key, JsonCursor field) {
@@ -145,6 +155,11 @@ void decodeStatus(PodAllocation& allocation, JsonCursor status) {
     } else if (key == "bounds") {
       if (field.isNull()) return;
       allocation.bounds_list = arena.list(std::vector{decodeBounds(arena, field)});
+    } else if (key == "original") {
+      std::vector<PodAllocation::OriginalView> original;
+      field.elements(
+          [&](JsonCursor element) { original.push_back(decodeOriginal(arena, element)); });
+      allocation.original = arena.list(original);
     } else if (key == "conditions") {
       std::vector<PodAllocation::ConditionView> conditions;
       field.elements(
@@ -206,6 +221,7 @@ Status PodAllocation::statusValue() const {
                 .last_applied = exact(last_applied),
                 .last_attempt = exact(last_attempt),
                 .bounds = {},
+                .original = originalValue(),
                 .conditions = {}};
   if (const BoundsView* view = bounds()) {
     status.bounds = Bounds{.managed = view->managed,
@@ -224,6 +240,15 @@ Status PodAllocation::statusValue() const {
                                  .last_transition = exact(view.last_transition)});
   }
   return status;
+}
+
+std::vector<OriginalCpu> PodAllocation::originalValue() const {
+  std::vector<OriginalCpu> values;
+  values.reserve(original.size());
+  for (const OriginalView& view : original) {
+    values.push_back({view.container.string(), view.request, view.limit});
+  }
+  return values;
 }
 
 const Condition* Status::condition(std::string_view type) const {

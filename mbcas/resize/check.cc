@@ -191,7 +191,11 @@ std::string patchBody(const Pod& pod, const Request& request) {
   std::string out;
   JsonWriter json(out);
   json.beginObject();
-  json.key("metadata").beginObject().key("uid").value(pod.meta.uid).endObject();
+  json.key("metadata").beginObject().key("uid").value(pod.meta.uid);
+  if (!pod.meta.resource_version.empty()) {
+    json.key("resourceVersion").value(pod.meta.resource_version);
+  }
+  json.endObject();
   json.key("spec").beginObject();
   writeContainers(json, "initContainers", pod, request, true);
   writeContainers(json, "containers", pod, request, false);

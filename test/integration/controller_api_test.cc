@@ -324,7 +324,7 @@ TEST_F(ControllerApiTest, IsReadyWhileItsWatchesKeepUp) {
 TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
   const auto pod = makePod("p");
   std::atomic<bool> stuck = true;
-  after = [&](controller::Step step) {
+  after_step = [&](controller::Step step) {
     while (step == controller::Step::kDecided && stuck) std::this_thread::sleep_for(10ms);
   };
   stuck_after = 8s;  // the agents are looked at every 5 s

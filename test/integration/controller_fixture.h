@@ -133,7 +133,7 @@ class ControllerTest : public KubeTest {
                                       },
                                   .after =
                                       [this](controller::Step step) {
-                                        if (after) after(step);
+                                        if (after_step) after_step(step);
                                       }});
     engine->start();
     ASSERT_TRUE(engine->waitForSync(std::chrono::minutes(2)));
@@ -268,7 +268,7 @@ class ControllerTest : public KubeTest {
   std::string engine_server;  // instead of the API server, to be set before startEngine()
   Nanos stuck_after = controller::EngineOptions{}.stuck_after;
   Nanos behind_after = controller::EngineOptions{}.behind_after;
-  std::function<void(controller::Step)> after;
+  std::function<void(controller::Step)> after_step;
   std::mutex audit_mutex;
   std::vector<nlohmann::json> audit;
   std::string log;

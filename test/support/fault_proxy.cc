@@ -207,13 +207,19 @@ struct FaultProxy::Impl {
     std::array<char, 16384> buffer;
     std::size_t answered = 0;
     bool silent = false;
+    bool meant = fault.request.empty();  // the request under way is one that the fault is for
     while (!over(cut)) {
       std::array<pollfd, 2> fds = {pollfd{client, POLLIN, 0}, pollfd{upstream, POLLIN, 0}};
       if (SSL_pending(ssl) == 0) ::poll(fds.data(), silent ? 1 : 2, kPollMs);
       if (fds[0].revents != 0) {
         const ssize_t got = ::recv(client, buffer.data(), buffer.size(), 0);
         if (got <= 0) return;
-        if (!letGo(client, {buffer.data(), static_cast<std::size_t>(got)}, cut)) return;
+        const std::string_view request(buffer.data(), static_cast<std::size_t>(got));
+        if (!fault.request.empty() && request.find(" HTTP/1.1\r\n") != std::string_view::npos) {
+          meant = request.find(fault.request) != std::string_view::npos;
+          answered = 0;
+        }
+        if (!letGo(client, request, cut)) return;
         if (SSL_write(ssl, buffer.data(), static_cast<int>(got)) <= 0) return;
       }
       if (silent || (fds[1].revents == 0 && SSL_pending(ssl) == 0)) continue;
@@ -221,7 +227,8 @@ struct FaultProxy::Impl {
       if (got <= 0 && SSL_get_error(ssl, got) == SSL_ERROR_WANT_READ) continue;  // a session ticket
       if (got <= 0) return finish(client);
       std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
-      const bool strikes = fault.kind != Fault::Kind::kNone && fault.kind != Fault::Kind::kDelay &&
+      const bool strikes = meant && fault.kind != Fault::Kind::kNone &&
+                           fault.kind != Fault::Kind::kDelay &&
                            answered + piece.size() > fault.after;
       if (strikes) piece = piece.substr(0, fault.after - std::min(fault.after, answered));
       if (fault.kind == Fault::Kind::kDelay) std::this_thread::sleep_for(fault.delay);

@@ -29,6 +29,9 @@ struct Fault {
   std::chrono::milliseconds delay{0};
   int status = 503;
   int retry_after = -1;
+  // Only answers to requests that contain this in their first line or head; empty: to all. For
+  // kHalfOpen, kCut, kTruncate and kGarbage.
+  std::string request{};
 };
 
 class FaultProxy {
