@@ -152,6 +152,7 @@ class Engine::Impl {
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
             [this](const std::string& key) { return reconcile(key); }) {
+    last_progress_ = clock_.monotonic();
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
     resizes_ = &prometheus::BuildCounter()
@@ -167,7 +168,6 @@ class Engine::Impl {
 
   void start() {
     cluster_.start();
-    last_progress_ = clock_.monotonic();
     attendant_ = std::jthread([this](const std::stop_token& stop) { attend(stop); });
   }
   bool hasSynced() const { return cluster_.hasSynced(); }

@@ -327,11 +327,14 @@ TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
   after_step = [&](controller::Step step) {
     while (step == controller::Step::kDecided && stuck) std::this_thread::sleep_for(10ms);
   };
-  stuck_after = 20s;  // a beat may take ten
+  stuck_after = 8s;  // the agents are looked at every 5 s
   startEngine();
   EXPECT_TRUE(engine->live());
   desire(*pod, 500_m);
-  EXPECT_TRUE(eventually([&] { return !engine->live(); }));
+  EXPECT_TRUE(eventually([&] {
+    const Result<void> live = engine->live();
+    return !live && live.error().message().starts_with("a look at a pod has taken");
+  }));
   stuck = false;
   EXPECT_TRUE(eventually([&] { return engine->live().has_value(); }));
   expectApplied(*pod, 500_m);
