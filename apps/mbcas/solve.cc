@@ -48,7 +48,7 @@ struct Options {
 };
 
 void complain(std::string_view message) {
-  complain("mbcas solve", message);
+  cli::complain("mbcas solve", message);
 }
 
 // Input from anybody, perhaps without end: no more of it is kept than a problem may be long.
