@@ -27,6 +27,10 @@ demo: setup ## See it work: four workloads on this machine, static limits, then 
 	@scripts/build release mbcas
 	@build/bin/mbcas demo
 
+.PHONY: check
+check: ## Format, layers, and the unit tests that a change touches; under a minute
+	@scripts/check
+
 .PHONY: test
 test: setup ## Everything: lint, unit, sanitizers, fuzz, real kernel, real apiserver, real node
 	@scripts/test

@@ -1,4 +1,4 @@
-# Compiler settings for everything, and the four helpers every CMakeLists.txt here is made of:
+# Compiler settings for everything, and the helpers every CMakeLists.txt here is made of:
 #
 #   mbcas_module(market DEPENDS base SOURCES solver.cc TESTS solver_test.cc)
 #       One folder of mbcas/ = one static library mbcas_<name> and one test binary <name>_test.
@@ -10,6 +10,9 @@
 #       A test binary outside mbcas/. LABEL is unit, kernel, integration or cluster; SERIAL: with no
 #       other beside it. Tests run in the root of the source tree, so they open test/golden/... by
 #       that name.
+#   mbcas_realtime_tests()
+#       All tests of this directory that are no unit tests depend on the real time: on a machine that
+#       other work keeps busy scripts/test may try one again.
 #   mbcas_benchmark(market_benchmark SOURCES ... DEPENDS ...)
 #   mbcas_fuzzer(quantity_fuzzer DEPENDS base)        built from <name>.cc, seeds in corpus/<name>/
 
@@ -96,7 +99,7 @@ function(mbcas_test name)
   target_link_libraries(${name} PRIVATE mbcas_options ${dependencies} ${T_LIBRARIES}
     rapidcheck GTest::gtest_main)
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
+    set(T_TIMEOUT 900)  # half a minute of work takes long on a machine that others keep busy
   endif()
   if(MBCAS_SANITIZE OR T_LABEL STREQUAL "unit")
     # What is tested stays optimised; the tests themselves compile in half the time and run the
@@ -113,6 +116,16 @@ function(mbcas_test name)
     add_dependencies(unit_tests ${name})
   endif()
   set_tests_properties(${T_LABEL}.${name} PROPERTIES RUN_SERIAL ${T_SERIAL})
+endfunction()
+
+function(mbcas_realtime_tests)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  foreach(test IN LISTS tests)
+    get_property(labels TEST ${test} PROPERTY LABELS)
+    if(NOT "unit" IN_LIST labels)
+      set_tests_properties(${test} PROPERTIES LABELS "${labels};realtime")
+    endif()
+  endforeach()
 endfunction()
 
 function(mbcas_benchmark name)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ constexpr const char* kFooter = R"(Examples:
   mbcas restore --all        # pauses MBCAS first: before kubectl delete -k config
   mbcas restore --host       # limits of this machine's cgroups, after `mbcas run` was killed
 
-What a pod declared is in its annotation mbcas.io/original-resources, which is removed in the end.
+What a pod declared is recorded in the status of its PodAllocation, and in the pod's annotation
+mbcas.io/original-resources, which is removed in the end.
 A pod that is managed may be changed again; to keep it as it is, opt out first:
 kubectl annotate pod web-1 mbcas.io/managed=false
 Who is no cluster-admin needs the ClusterRole mbcas-restore, and for --all the Role of that name.
@@ -49,6 +51,23 @@ void complain(std::string_view message) {
   cli::complain("mbcas restore", message);
 }
 
+// What restores the pod, as the controller itself would: what may not be read bounds nothing.
+Result<std::vector<podallocation::OriginalCpu>> originalOf(kube::Client& client,
+                                                           const kube::Pod& pod) {
+  const auto allocation =
+      client.get<podallocation::PodAllocation>(pod.meta.namespace_, pod.meta.uid);
+  if (allocation && !(*allocation)->original.empty()) {
+    return policy::recordedOriginal(pod, allocation->get());
+  }
+  if (!controller::hasOriginal(pod)) return std::vector<podallocation::OriginalCpu>{};
+  policy::NamespaceObjects objects;
+  if (auto ranges = client.list<kube::LimitRange>({.name_space = pod.meta.namespace_.string()})) {
+    objects.ranges = std::move(ranges->items);
+  }
+  const auto node = client.get<kube::Node>("", pod.node);
+  return policy::wayBack(pod, nullptr, objects, node ? node->get() : nullptr);
+}
+
 // The controller may be at it too, so every step begins with the pod as it is: of an older one it
 // would not be known whether the kubelet will have anything to do and say (Kubernetes 1.33).
 Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nanos timeout) {
@@ -56,11 +75,11 @@ Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nano
     const auto read = client.get<kube::Pod>(meta.namespace_, meta.name);
     if (!read) return read.error().notFound() ? Result<void>{} : failure(read.error().toError());
     const kube::Pod& pod = **read;
-    if (!controller::hasOriginal(pod)) return {};
-    const auto original = policy::declaredCpu(pod);
+    const auto original = originalOf(client, pod);
     if (!original) return failure(original.error());
     const resize::Request request = controller::restoreRequest(pod, *original);
     if (request.containers.empty()) {
+      if (!controller::hasOriginal(pod)) return {};
       const auto forgotten =
           client.patch<kube::Pod>(pod.meta.namespace_, pod.meta.name, kube::PatchType::kMerge,
                                   controller::forgetOriginal(pod), {.field_manager = "mbcas-cli"});
@@ -141,15 +160,27 @@ int restorePods(const Flags& flags) {
     if (!paused && !paused.error().notFound()) return failed(paused.error().describe());
     auto list = client.list<kube::Pod>();
     if (!list) return failed(list.error().describe());
+    const auto allocations = client.list<podallocation::PodAllocation>();
+    if (!allocations && !allocations.error().notFound()) {
+      return failed(allocations.error().describe());
+    }
+    std::set<std::string, std::less<>> recorded;  // UIDs of pods
+    if (allocations) {
+      for (const auto& allocation : allocations->items) {
+        if (!allocation->original.empty()) recorded.insert(allocation->meta.name.string());
+      }
+    }
     for (PodPtr& pod : list->items) {
-      if (controller::hasOriginal(*pod) && !pod->terminal()) pods.push_back(std::move(pod));
+      const bool changed = controller::hasOriginal(*pod) || recorded.contains(pod->meta.uid.view());
+      if (changed && !pod->terminal()) pods.push_back(std::move(pod));
     }
     say(fmt::format("{} to restore", countText(pods.size(), "pod")));
   } else {
     const Target target = targetOf(flags.pod, (*connection)->defaultNamespace());
     auto pod = client.get<kube::Pod>(target.name_space, target.pod);
     if (!pod) return failed(pod.error().describe());
-    if (!controller::hasOriginal(**pod)) {
+    const auto original = originalOf(client, **pod);
+    if (original && original->empty()) {
       say(fmt::format("{}: is as it was declared", kube::objectKey((*pod)->meta)));
       return kDone;
     }

@@ -163,17 +163,17 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
   static const kube::Node kAnyNode(0);
   const auto objects = snapshot.namespaces.find(pod.meta.namespace_.view());
   const auto node = snapshot.nodes.find(pod.node.view());
+  const PodAllocation* const allocation = snapshot.allocationOf(pod);
   Verdict verdict;
-  verdict.policy =
-      policy::judgePod(pod, objects == snapshot.namespaces.end() ? kNothing : objects->second,
-                       node != snapshot.nodes.end()                 ? node->second.get()
-                       : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
-                                                                    : nullptr,
-                       snapshot.settings, Nanos(0));
+  verdict.policy = policy::judgePod(
+      pod, allocation, objects == snapshot.namespaces.end() ? kNothing : objects->second,
+      node != snapshot.nodes.end()                 ? node->second.get()
+      : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
+                                                   : nullptr,
+      snapshot.settings, Nanos(0));
   verdict.managed = verdict.policy.managed;
   verdict.reason = verdict.policy.reason;
   verdict.remedy = verdict.policy.remedy;
-  const PodAllocation* const allocation = snapshot.allocationOf(pod);
   if (allocation != nullptr && allocation->bounds() != nullptr) {
     const PodAllocation::BoundsView& bounds = *allocation->bounds();
     verdict.managed = bounds.managed;

@@ -52,11 +52,12 @@ std::optional<Millicores> actuated(const kube::Pod& pod, const PodPolicy& policy
     sum += *status->limits.cpu();
     any = true;
   }
-  if (!any) return std::nullopt;
+  // The schema of the status takes nine digits.
+  if (!any || sum.count() > 999'999'999) return std::nullopt;
   return sum;
 }
 
-// What the spec says and the kubelet has not done yet: a resize that somebody sent.
+// What the spec says and the kubelet has not done yet: a resize, whoever sent it.
 resize::Request unfinished(const kube::Pod& pod) {
   resize::Request request;
   for (const kube::Container& container : pod.containers) {
@@ -136,6 +137,7 @@ class Decider {
     const std::optional<podallocation::Bounds> before = status.bounds;
     status.bounds = publishedBounds(policy_, s_.start, s_.weight, before ? &*before : nullptr);
     status.observed_generation = s_.allocation->meta.generation;
+    status.original = policy_.original;
     decision_.status = std::move(status);
   }
 
@@ -146,7 +148,7 @@ class Decider {
     if (!now) return;
     // While an attempt is under way the status speaks of the limit before it.
     if (status.applied != now && !memory_.attempt) {
-      if (status.applied || hasOriginal(pod_)) status.last_applied = wholeSeconds(s_.wall);
+      if (status.applied || changed()) status.last_applied = wholeSeconds(s_.wall);
       status.applied = now;
     }
     // The invariant, whatever came before: Applied means applied equals observed.
@@ -169,6 +171,11 @@ class Decider {
         std::move(reason));
     unclamp();
   }
+
+  // Whether we have changed the pod, or are about to.
+  bool changed() const { return !policy_.original.empty(); }
+
+  bool recorded() const { return s_.allocation != nullptr && !s_.allocation->original.empty(); }
 
   Millicores specTotal() const {
     return policy_.managed ? policy_.limit() : totalAfter(pod_, policy_, {});
@@ -193,7 +200,13 @@ class Decider {
   bool follow() {
     if (!memory_.attempt) {
       const resize::Request pending = unfinished(pod_);
-      if (pending.containers.empty()) return false;
+      if (pending.containers.empty()) {
+        memory_.others_since.reset();
+        return false;
+      }
+      if (!changed()) return waitForOthers(pending);
+      if (!specIsOurs(policy_.original)) return true;
+      // A predecessor of this process sent it.
       memory_.attempt = resize::adopt(pod_, pending);
       memory_.attempt_since = s_.now;
       memory_.reverting = false;
@@ -230,11 +243,29 @@ class Decider {
     return true;
   }
 
-  // The node cannot do it. Back to what it last did, and another try later.
+  // Another writer's resize is pending. It is not ours to take back, and ours would override it.
+  bool waitForOthers(const resize::Request& pending) {
+    if (!memory_.others_since) memory_.others_since = s_.now;
+    if (!policy_.managed) {
+      settle("left alone: " + policy_.reason);
+    } else if (const Nanos since = s_.now - *memory_.others_since; since < kWorthSaying) {
+      decision_.status.reset();
+      decision_.again = kWorthSaying - since;
+    } else {
+      say(Phase::kPending, specTotal(),
+          "waits for a resize that MBCAS did not send: " +
+              resize::judge(pod_, resize::adopt(pod_, pending)).message);
+    }
+    return true;
+  }
+
+  // The node cannot do what we sent. Back to what it last did, and another try later.
   bool giveUp(const std::string& why) {
     const resize::Request back = revertRequest(pod_);
     const Millicores wanted = specTotal();
     memory_.attempt.reset();
+    // Where the pod is not ours to manage any more, what it declared is the way back.
+    if (!manages()) return false;
     fail(wanted, why);
     if (back.containers.empty() || s_.dry_run) return false;
     send(back, Purpose::kRevert);
@@ -268,32 +299,41 @@ class Decider {
     decision_.request = std::move(request);
   }
 
+  bool letsGo() const {
+    return (!policy_.managed && policy_.let_go) ||
+           (policy_.managed && policy_.mode == Mode::kRecommend) ||
+           (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
+  }
+
+  bool manages() const { return policy_.managed && s_.allocation != nullptr && !letsGo(); }
+
   void act() {
-    const bool changed = hasOriginal(pod_);
-    std::vector<OriginalCpu> original;
-    if (changed) {
-      Result<std::vector<OriginalCpu>> parsed = policy::declaredCpu(pod_);
-      if (!parsed) return settle(policy_.reason);  // which says what is wrong with it
-      original = *std::move(parsed);
-      if (!specIsOurs(original)) return;
-    }
-    const bool let_go = (!policy_.managed && policy_.let_go) ||
-                        (policy_.managed && policy_.mode == Mode::kRecommend) ||
-                        (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
-    if (let_go) {
-      if (changed) return restore(original);
+    if (changed() && !specIsOurs(policy_.original)) return;
+    if (letsGo()) {
+      if (changed()) return restore(policy_.original);
       if (!policy_.managed || s_.allocation == nullptr)
         return settle("left alone: " + policy_.reason);
       return recommend("mode recommend");
     }
-    if (!policy_.managed || s_.allocation == nullptr) {
-      return settle("left alone: " + policy_.reason);
-    }
-    if (s_.agent_silent) return giveBack(original);
-    manage(changed);
+    if (!manages()) return settle("left alone: " + policy_.reason);
+    if (s_.agent_silent) return giveBack(policy_.original);
+    // The pod has lost its way back: whoever may patch pods can remove an annotation.
+    if (recorded() && !hasOriginal(pod_) && !s_.dry_run) return keep(policy_.original);
+    manage();
   }
 
-  // Whether the limits in the spec are the original ones or what we wrote. If not, somebody else
+  void keep(std::vector<OriginalCpu> original) {
+    decision_.act = Act::kKeepOriginal;
+    decision_.status->original = std::move(original);
+  }
+
+  void forget(Purpose purpose) {
+    decision_.act = Act::kForgetOriginal;
+    decision_.purpose = purpose;
+    if (decision_.status) decision_.status->original.clear();
+  }
+
+  // Whether the limits in the spec are the original ones or what we wrote. If not, another writer
   // has spoken, and that is respected as what the pod declares from now on.
   bool specIsOurs(const std::vector<OriginalCpu>& original) {
     const std::vector<OriginalCpu> current = podallocation::currentCpu(pod_);
@@ -325,9 +365,9 @@ class Decider {
     }
     decision_.purpose = Purpose::kYield;
     if (s_.dry_run) {
-      settle("dry run: somebody else has changed the limits");
+      settle("dry run: another writer has changed the limits");
     } else if (mine.empty()) {
-      decision_.act = Act::kForgetOriginal;
+      forget(Purpose::kYield);
     } else {
       send(restoreRequest(pod_, mine), Purpose::kYield);
     }
@@ -341,9 +381,8 @@ class Decider {
                                                      : policy_.reason;
     if (s_.dry_run) return settle("dry run: would be restored: " + why);
     if (back.containers.empty()) {
-      decision_.act = Act::kForgetOriginal;
-      decision_.purpose = Purpose::kRestore;
-      return settle("as declared: " + why);
+      settle("as declared: " + why);
+      return forget(Purpose::kRestore);
     }
     const Millicores target = totalAfter(pod_, policy_, back);
     if (backingOff(target) || noRoom(target - totalAfter(pod_, policy_, {}), target)) return;
@@ -392,7 +431,7 @@ class Decider {
                                      : fmt::format("{}: would be set to {}", why, text(wanted)));
   }
 
-  void manage(bool changed) {
+  void manage() {
     const podallocation::PodAllocation& allocation = *s_.allocation;
     if (!allocation.node.empty() && allocation.node != pod_.node) {
       return say(Phase::kFailed, std::nullopt,
@@ -444,9 +483,9 @@ class Decider {
                  waits_for_room ? "waits for room in the quota of its namespace"
                                 : waiting(allowed.held_by));
     }
-    if (!changed) {
-      decision_.act = Act::kKeepOriginal;
-      return;
+    if (!recorded()) {
+      say(Phase::kPending, wanted, "is about to be resized");
+      return keep(changed() ? policy_.original : podallocation::currentCpu(pod_));
     }
     if (const auto rejection = resize::check(pod_, request))
       return fail(wanted, rejection->message);
@@ -565,6 +604,8 @@ void remember(const kube::Pod& pod, const Decision& decision, const resize::Outc
     }
     return;
   }
+  // Decided on what is no longer so: the newer version of the pod will be looked at.
+  if (outcome.verdict == Verdict::kSuperseded) return;
   ++memory.failures;
   memory.failed_target = decision.to;
   memory.retry_at =

@@ -1,29 +1,11 @@
 #include "mbcas/controller/restore.h"
 
-#include <optional>
-
 #include "mbcas/base/json_writer.h"
 
 namespace mbcas::controller {
 namespace {
 
 using podallocation::OriginalCpu;
-
-std::string annotationPatch(const kube::Pod& pod, const std::optional<std::string>& value) {
-  std::string out;
-  JsonWriter json(out);
-  json.beginObject().key("metadata").beginObject();
-  json.key("uid").value(pod.meta.uid);
-  json.key("resourceVersion").value(pod.meta.resource_version);
-  json.key("annotations").beginObject().key(podallocation::kOriginalResources);
-  if (value) {
-    json.value(*value);
-  } else {
-    json.null();
-  }
-  json.endObject().endObject().endObject();
-  return out;
-}
 
 }  // namespace
 
@@ -58,11 +40,14 @@ resize::Request giveBackRequest(const kube::Pod& pod, const std::vector<Original
 }
 
 std::string forgetOriginal(const kube::Pod& pod) {
-  return annotationPatch(pod, std::nullopt);
-}
-
-std::string replaceOriginal(const kube::Pod& pod, const std::vector<OriginalCpu>& original) {
-  return annotationPatch(pod, podallocation::encodeOriginal(original));
+  std::string out;
+  JsonWriter json(out);
+  json.beginObject().key("metadata").beginObject();
+  json.key("uid").value(pod.meta.uid);
+  json.key("resourceVersion").value(pod.meta.resource_version);
+  json.key("annotations").beginObject().key(podallocation::kOriginalResources).null();
+  json.endObject().endObject().endObject();
+  return out;
 }
 
 }  // namespace mbcas::controller

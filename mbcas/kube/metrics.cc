@@ -88,7 +88,7 @@ struct Metrics::Impl {
   Family<prometheus::Counter>& watch_restarts = counter(
       "kube_watch_restarts_total", "Watches that had to begin anew: from a list, or resumed.");
   Family<prometheus::Gauge>& passed_over =
-      gauge("kube_objects_passed_over",
+      gauge("kube_watch_passed_over_objects",
             "Objects on the server that cannot be read and count as not there.");
   Family<prometheus::Gauge>& stuck = gauge(
       "kube_watch_stuck_seconds", "How long a watch has failed without progress; 0 if it works.");

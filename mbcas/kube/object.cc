@@ -199,16 +199,19 @@ PassedOver Decoder::identify(JsonCursor object) {
   return found;
 }
 
-PassedOver Decoder::identify(std::string& json, const Error& why) {
+Result<PassedOver> Decoder::identify(std::string& json, const Error& why) {
   PassedOver found;
-  (void)parser_.parse(json, [&](JsonCursor root) { found = identify(root); });
+  Result<void> parsed = parser_.parse(json, [&](JsonCursor root) { found = identify(root); });
+  if (!parsed) return failure(why);
   found.because(why);
   return found;
 }
 
-PassedOver Decoder::identifyProtobuf(std::string_view bytes, const Error& why) {
+Result<PassedOver> Decoder::identifyProtobuf(std::string_view bytes, const Error& why) {
   PassedOver found;
-  (void)parseProtobuf(kAnyObject, bytes, [&](JsonCursor root) { found = identify(root); });
+  Result<void> parsed =
+      parseProtobuf(kAnyObject, bytes, [&](JsonCursor root) { found = identify(root); });
+  if (!parsed) return failure(why);
   found.because(why);
   return found;
 }

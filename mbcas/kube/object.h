@@ -153,10 +153,11 @@ class Decoder {
   // From now on an object of which more than this would be kept cannot be decoded.
   void keepAtMost(std::uint32_t bytes) { most_ = bytes; }
 
-  // What can be read of an object that cannot be decoded for the reason `why`: parts that are
-  // malformed are no obstacle as long as its name can be found.
-  PassedOver identify(std::string& json, const Error& why);
-  static PassedOver identifyProtobuf(std::string_view bytes, const Error& why);
+  // What can be read of an object that cannot be decoded for the reason `why`. An error if the text
+  // is not even well-formed: then it is no object of the server's, but something that went wrong on
+  // the way.
+  Result<PassedOver> identify(std::string& json, const Error& why);
+  static Result<PassedOver> identifyProtobuf(std::string_view bytes, const Error& why);
   static PassedOver identify(JsonCursor object);  // without the reason
 
  private:

@@ -195,7 +195,7 @@ TEST(Protobuf, ReadsTimesThatAreFarAwayAsTheNearest) {
         decodePod(bytesField(1, bytesField(1, "p") + bytesField(9, std::string("\x08") + varint)));
     return pod ? (*pod)->meta.deleted : WallTime{};
   };
-  const std::string year2311("\xb0\xec\xa4\x92\x28");  // 10'773'018'160
+  const std::string year2311("\xb0\xec\xa4\x92\x28");  // 10'775'770'672
   EXPECT_EQ(deleted(year2311), kLatestTime);
   EXPECT_EQ(deleted(std::string(8, '\xff') + "\x7f"), kLatestTime);    // 2^63 - 1
   EXPECT_EQ(deleted(std::string(9, '\x80') + "\x01"), kEarliestTime);  // -2^63

@@ -77,11 +77,12 @@ Result<void> WatchReader::readJson(std::string& frame) {
     if (parsed) continue;
     if (!event || !event->object) return malformed(std::move(parsed).error());
     PassedOver found;
-    (void)decoder_.parser().parse(frame, [&](JsonCursor root) {
+    const Result<void> identified = decoder_.parser().parse(frame, [&](JsonCursor root) {
       root.members([&](std::string_view key, JsonCursor value) {
         if (key == "object") found = Decoder::identify(value);
       });
     });
+    if (!identified) return malformed(std::move(parsed).error());
     found.because(parsed.error());
     return passOver(*type, std::move(found), std::move(parsed).error());
   }
@@ -120,8 +121,9 @@ Result<void> WatchReader::readProtobuf(std::string_view frame) {
                          });
   if (!parsed && failed) return malformed(std::move(parsed).error());
   if (!parsed) {
-    PassedOver found = Decoder::identifyProtobuf(envelope->object, parsed.error());
-    return passOver(*type, std::move(found), std::move(parsed).error());
+    Result<PassedOver> found = Decoder::identifyProtobuf(envelope->object, parsed.error());
+    if (!found) return malformed(std::move(parsed).error());
+    return passOver(*type, *std::move(found), std::move(parsed).error());
   }
   return deliver(std::move(event));
 }

@@ -1,5 +1,6 @@
 #include "mbcas/podallocation/pod_allocation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -114,6 +115,22 @@ TEST(PodAllocation, RefusesNonsense) {
   EXPECT_NE(weight("1e999"), "");
   EXPECT_NE(weight("\"nan\""), "");
   EXPECT_NE(weight("\"1 \""), "");
+}
+
+TEST(PodAllocation, NeverWritesBackWhatIsNotKnownExactly) {
+  for (const char* cpu : {"1e30", "-1e30", "9223372036854775807"}) {
+    EXPECT_NE(errorOf(fmt::format(
+                  R"({{"metadata":{{"name":"a"}},"spec":{{"desiredCPULimit":"{}"}}}})", cpu)),
+              "");
+  }
+  const Ptr read = decoded(
+      R"({"metadata":{"name":"a"},"status":{"lastAppliedTime":"2311-01-01T00:00:00Z",
+      "lastAttemptTime":"0001-01-01T00:00:00Z","conditions":[{"type":"Clamped","status":"True",
+      "lastTransitionTime":"9999-01-01T00:00:00Z"}]}})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->statusValue().last_applied, WallTime{});
+  EXPECT_EQ(read->statusValue().last_attempt, WallTime{});
+  EXPECT_EQ(read->statusValue().conditions[0].last_transition, WallTime{});
 }
 
 TEST(PodAllocation, CutsLongReasonsBetweenCharacters) {

@@ -7,6 +7,10 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CONFIG = ROOT / "config"
+# The files that docs/guide.md applies one after the other to an empty cluster.
+GUIDE_STEPS = ("config/rbac/", "config/agent/rbac.yaml", "config/controller/deployment.yaml",
+               "config/agent/daemonset.yaml",
+               "config/crd/bases/allocation.mbcas.io_podallocations.yaml")
 WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob")
 
 

@@ -19,7 +19,7 @@
 namespace mbcas::test {
 
 inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::seconds patience = std::chrono::seconds(90)) {
+                       std::chrono::seconds patience = std::chrono::seconds(240)) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
     if (condition()) return true;

@@ -342,13 +342,17 @@ TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
   const auto change = [&](const std::string& body, const std::string& part = "") {
     return client->patch<Pod>(ns, "p", PatchType::kStrategic, body, {.subresource = part});
   };
-  const auto annotated = client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {});
+  const auto annotated =
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {});
   ASSERT_TRUE(annotated) << annotated.error().describe();
   const auto original = parseOriginal(*find((*annotated)->meta.annotations, kOriginalResources));
   ASSERT_TRUE(original) << original.error().message();
   EXPECT_EQ(std::ranges::count(*original, OriginalCpu{"main", 100_m, 200_m}), 1);
-  EXPECT_EQ(client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {}).error().code,
-            409)
+  EXPECT_EQ(
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {})
+          .error()
+          .code,
+      409)
       << "the pod has changed since it was read";
   // From 1.36 on admission wants to know the node, and learns of it a moment later.
   EXPECT_TRUE(eventually([&] {
@@ -446,8 +450,9 @@ TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
     expectRefused(change(*client, "p", annotation(R"("")")), "may not restore podallocations");
   }
   expectRefused(change(*node, "p", forged, "status"), "may not restore podallocations");
-  expectTaken(controller()->patch<Pod>(ns, "p", PatchType::kMerge,
-                                       annotateOriginal(**admin->get<Pod>(ns, "p")), {}));
+  expectTaken(controller()->patch<Pod>(
+      ns, "p", PatchType::kMerge,
+      annotateOriginal(**admin->get<Pod>(ns, "p"), {{"main", 100_m, 200_m}}), {}));
   for (Client* const client : {tenant.get(), owner.get()}) {
     expectRefused(change(*client, "p", forged), "may not restore podallocations");
     expectRefused(change(*client, "p", annotation("null")), "may not restore podallocations");

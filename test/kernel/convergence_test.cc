@@ -6,15 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "mbcas/demand/demand.h"
-#include "mbcas/kernel/parse.h"
 #include "mbcas/sense/sampler.h"
 #include "test/kernel/burner.h"
 #include "test/kernel/scratch.h"
+#include "test/support/machine.h"
 
 namespace mbcas::test {
 namespace {
@@ -45,11 +43,6 @@ struct Course {
   double limit = 0;       // at the end
 };
 
-struct Outcome {
-  std::vector<Course> courses;
-  double others = 0;  // cores that everything else on the machine used
-};
-
 constexpr int kSeconds = 12;
 constexpr int kDeadline = 10;
 
@@ -61,13 +54,7 @@ Millicores follow(const demand::Need& need, Millicores limit) {
   return need.ready ? rounded : limit;
 }
 
-Result<kernel::MachineTime> machineTime() {
-  std::ostringstream text;
-  text << std::ifstream("/proc/stat").rdbuf();
-  return kernel::parseProcStat(text.str());
-}
-
-Outcome run(Scratch& scratch, const std::vector<Case>& cases, unsigned cpus) {
+std::vector<Course> run(Scratch& scratch, const std::vector<Case>& cases, unsigned cpus) {
   std::vector<Course> courses(cases.size());
   std::vector<Millicores> limits;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -87,8 +74,6 @@ Outcome run(Scratch& scratch, const std::vector<Case>& cases, unsigned cpus) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     burners.emplace_back(cases[i].shape, scratch.directories(containerPath(static_cast<int>(i))));
   }
-  const Result<kernel::MachineTime> before = machineTime();
-  double used = 0;  // core-seconds of all loads
   auto due = std::chrono::steady_clock::now();
   for (int second = 1; second <= kSeconds; ++second) {
     std::this_thread::sleep_until(due += 1s);
@@ -100,7 +85,6 @@ Outcome run(Scratch& scratch, const std::vector<Case>& cases, unsigned cpus) {
       const sense::CpuSignals& cpu = signals[i].containers[0].cpu;
       const double throttled = cpu.blockedRate().cores() * 1000;
       course.use = need.use.cores();
-      used += cpu.usageRate().cores();
       if (course.first == 0 && throttled > 20) course.first = need.use_peak.cores();
       if (throttled > 20) course.calm_after = second;
       if (std::abs(course.use - course.truth) > 0.1 * course.truth) course.true_after = second;
@@ -117,14 +101,10 @@ Outcome run(Scratch& scratch, const std::vector<Case>& cases, unsigned cpus) {
       course.limit = limit.cores();
     }
   }
-  const Result<kernel::MachineTime> after = machineTime();
   EXPECT_EQ(sampler.counters().failures, 0u) << sampler.counters().last_failure;
   burners.clear();
   scratch.remove("/kubepods");
-  EXPECT_TRUE(before && after);
-  const double busy = static_cast<double>(after->busy - before->busy) /
-                      static_cast<double>(after->all - before->all) * cpus;
-  return {std::move(courses), busy - used / kSeconds};
+  return courses;
 }
 
 void printHeader() {
@@ -149,34 +129,26 @@ TEST_P(Convergence, UseFindsTheTruthAndThrottlingEnds) {
   Result<std::unique_ptr<Scratch>> scratch = Scratch::make();
   if (!scratch) GTEST_SKIP() << scratch.error().message();
   const auto cpus = static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));
-  Outcome result = run(**scratch, GetParam().cases, cpus);
+  std::vector<Course> courses;
   // What others use cannot be had.
-  constexpr double kBusy = 0.1;
-  const auto disturbed = [&] {
-    return !std::ranges::all_of(result.courses, good) && result.others > kBusy;
-  };
-  if (disturbed()) {
-    fmt::print("other work took {:.2f} CPUs; once more\n", result.others);
-    result = run(**scratch, GetParam().cases, cpus);
-  }
-  for (std::size_t i = 0; i < result.courses.size(); ++i) {
-    const Course& c = result.courses[i];
+  const Trial trial = tryOnCalmMachine((*scratch)->mounts(), {.others = 0.1}, [&] {
+    courses = run(**scratch, GetParam().cases, cpus);
+    return std::ranges::all_of(courses, good);
+  });
+  for (std::size_t i = 0; i < courses.size(); ++i) {
+    const Course& c = courses[i];
     const std::string& name = GetParam().cases[i].name;
     fmt::print(
         "| {} | {:.2f} | {:.2f} | {:.2f} | {} s | {} s | {:.3f} | {:.3f} | {:.2f} | {:.1f} ms |\n",
         name, c.truth, GetParam().cases[i].start.cores(), c.first, c.calm_after, c.true_after,
         c.use, c.got, c.limit, c.worst_late);
-    if (disturbed()) continue;
+    if (trial.disturbed()) continue;
     EXPECT_LE(c.calm_after, kDeadline) << name;
     EXPECT_LE(c.true_after, kDeadline) << name;
     EXPECT_LT(c.worst_late, 20) << name;
     EXPECT_GT(c.got, 0.9 * c.truth) << name << " starves";
   }
-  if (disturbed()) {
-    GTEST_SKIP() << fmt::format(
-        "other work takes {:.2f} of {} CPUs: the loads cannot show what they need", result.others,
-        cpus);
-  }
+  if (trial.disturbed()) GTEST_SKIP() << trial.reason();
 }
 
 LoadShape saturated(int threads) {

@@ -71,9 +71,9 @@ Result<std::unique_ptr<Scratch>> Scratch::make() {
   }
   std::unique_ptr<Scratch> scratch(new Scratch(mounts));
   if (mounts.version == kernel::Version::kV1) {
-    writeFile(mounts.cpu + "/cpu.shares", "16384");
+    writeFile(mounts.cpu + "/cpu.shares", "262144");
   } else {
-    writeFile(mounts.cpu + "/cpu.weight", "1600");
+    writeFile(mounts.cpu + "/cpu.weight", "10000");
     writeFile(mounts.cpu + "/cgroup.subtree_control", "+cpu");
     writeFile(mounts.cpu + "/cgroup.subtree_control", "+pids");
   }
