@@ -467,9 +467,9 @@ TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
   expectTaken(change(*tenant, "p", R"({"metadata":{"annotations":{"mbcas.io/managed":null}}})"));
   expectTaken(change(*node, "p", R"({"status":{"phase":"Running"}})", "status"));
   expectTaken(
-      tenant->patch<Pod>(ns, "p", PatchType::kStrategic,
-                         R"({"spec":{"ephemeralContainers":[{"name":"debug","image":"x"}]}})",
-                         {.subresource = "ephemeralcontainers"}));
+      admin->patch<Pod>(ns, "p", PatchType::kStrategic,
+                        R"({"spec":{"ephemeralContainers":[{"name":"debug","image":"x"}]}})",
+                        {.subresource = "ephemeralcontainers"}));
   EXPECT_NE((*admin->get<Pod>(ns, "p"))->meta.resource_version, before);
 
   // Who may restore may, in that namespace only; so may a cluster-admin.
