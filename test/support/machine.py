@@ -41,6 +41,7 @@ class Processes:
         self.marks = {}  # of (pid, start): mark
         self.seen = {}   # marked ones alive at the last reading: (parent's key, seconds)
         self.lost = {}   # by mark: seconds of those whose time went to no other
+        self.totals = {}
 
     def read(self):
         """Seconds by mark."""
@@ -76,7 +77,14 @@ class Processes:
         totals = dict(self.lost)
         for key, (_, seconds) in seen.items():
             totals[marks[key]] = totals.get(marks[key], 0.0) + seconds
-        return totals
+        # Some parents do not wait, as the first process of a container that is torn down.
+        for mark, before in self.totals.items():
+            missing = before - totals.get(mark, 0.0)
+            if missing > 0:
+                self.lost[mark] = self.lost.get(mark, 0.0) + missing
+                totals[mark] = before
+        self.totals = totals
+        return dict(totals)
 
 
 def _mark_of(pid):
