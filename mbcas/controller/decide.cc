@@ -120,9 +120,12 @@ class Decider {
       decision_.status.reset();
       decision_.again = std::chrono::seconds(1);
     } else if (pod_.meta.beingDeleted() || pod_.terminal()) {
-      settle("the pod has ended");
+      leaveAlone("the pod has ended");
+    } else if (unstarted && policy_.managed) {
+      say(Phase::kPending, specTotal(), "waits for the pod to run");
+      unclamp();
     } else if (unstarted) {
-      settle(policy_.managed ? "waits for the pod to run" : policy_.reason);
+      leaveAlone(policy_.reason);
     } else if (!follow()) {
       act();
     }
@@ -145,15 +148,20 @@ class Decider {
     if (!decision_.status) return;
     Status& status = *decision_.status;
     const std::optional<Millicores> now = actuated(pod_, policy_);
-    if (!now) return;
     // While an attempt is under way the status speaks of the limit before it.
-    if (status.applied != now && !memory_.attempt) {
+    if (now && status.applied != now && !memory_.attempt) {
       if (status.applied || changed()) status.last_applied = wholeSeconds(s_.wall);
       status.applied = now;
     }
-    // The invariant, whatever came before: Applied means applied equals observed.
-    if (status.phase == Phase::kApplied && status.observed_desired != status.applied) {
-      status.observed_desired = status.applied;
+    // The invariants, whatever came before: Applied means that what is desired is in force, Clamped
+    // that what the bounds leave of it is. A status that was true of an older decision is not yet
+    // true of this one.
+    const bool in_force = status.observed_desired == status.applied;
+    const bool as_desired = status.applied == s_.allocation->desired;
+    if ((status.phase == Phase::kApplied && !(in_force && as_desired)) ||
+        (status.phase == Phase::kClamped && !in_force)) {
+      status.phase = Phase::kPending;
+      status.reason = "on its way";
     }
   }
 
@@ -164,11 +172,9 @@ class Decider {
     decision_.status->reason = std::move(reason);
   }
 
-  // Nothing is to be changed: the limit in force is the one that is wanted.
-  void settle(std::string reason) {
-    const std::optional<Millicores> now = actuated(pod_, policy_);
-    say(now ? Phase::kApplied : Phase::kPending, now ? now : std::optional(specTotal()),
-        std::move(reason));
+  // The pod keeps the limit that it has, whatever is desired.
+  void leaveAlone(std::string reason) {
+    say(Phase::kLeftAlone, actuated(pod_, policy_).value_or(specTotal()), std::move(reason));
     unclamp();
   }
 
@@ -247,7 +253,7 @@ class Decider {
   bool waitForOthers(const resize::Request& pending) {
     if (!memory_.others_since) memory_.others_since = s_.now;
     if (!policy_.managed) {
-      settle("left alone: " + policy_.reason);
+      leaveAlone("left alone: " + policy_.reason);
     } else if (const Nanos since = s_.now - *memory_.others_since; since < kWorthSaying) {
       decision_.status.reset();
       decision_.again = kWorthSaying - since;
@@ -312,10 +318,10 @@ class Decider {
     if (letsGo()) {
       if (changed()) return restore(policy_.original);
       if (!policy_.managed || s_.allocation == nullptr)
-        return settle("left alone: " + policy_.reason);
+        return leaveAlone("left alone: " + policy_.reason);
       return recommend("mode recommend");
     }
-    if (!manages()) return settle("left alone: " + policy_.reason);
+    if (!manages()) return leaveAlone("left alone: " + policy_.reason);
     if (s_.agent_silent) return giveBack(policy_.original);
     // The pod has lost its way back: whoever may patch pods can remove an annotation.
     if (recorded() && !hasOriginal(pod_) && !s_.dry_run) return keep(policy_.original);
@@ -339,7 +345,9 @@ class Decider {
     const std::vector<OriginalCpu> current = podallocation::currentCpu(pod_);
     // After a restart: what the status speaks of is ours.
     if (!memory_.ours && s_.allocation != nullptr &&
-        (s_.allocation->applied == specTotal() || s_.allocation->observed_desired == specTotal())) {
+        (s_.allocation->applied == specTotal() ||
+         (s_.allocation->phase != Phase::kRecommended &&
+          s_.allocation->observed_desired == specTotal()))) {
       memory_.ours = current;
     }
     std::vector<OriginalCpu> mine;  // changed by us, among containers that others changed too
@@ -365,7 +373,7 @@ class Decider {
     }
     decision_.purpose = Purpose::kYield;
     if (s_.dry_run) {
-      settle("dry run: another writer has changed the limits");
+      leaveAlone("dry run: another writer has changed the limits");
     } else if (mine.empty()) {
       forget(Purpose::kYield);
     } else {
@@ -379,9 +387,9 @@ class Decider {
     const std::string why = s_.allocation == nullptr ? "its PodAllocation is gone"
                             : policy_.managed        ? "mode recommend"
                                                      : policy_.reason;
-    if (s_.dry_run) return settle("dry run: would be restored: " + why);
+    if (s_.dry_run) return leaveAlone("dry run: would be restored: " + why);
     if (back.containers.empty()) {
-      settle("as declared: " + why);
+      leaveAlone("as declared: " + why);
       return forget(Purpose::kRestore);
     }
     const Millicores target = totalAfter(pod_, policy_, back);
@@ -392,8 +400,8 @@ class Decider {
   void giveBack(const std::vector<OriginalCpu>& original) {
     const std::string why = fmt::format("the agent of node {} is silent", pod_.node.view());
     resize::Request back = giveBackRequest(pod_, original);
-    if (back.containers.empty()) return settle(why);
-    if (s_.dry_run) return settle("dry run: would be given back its limit: " + why);
+    if (back.containers.empty()) return leaveAlone(why);
+    if (s_.dry_run) return leaveAlone("dry run: would be given back its limit: " + why);
     const Millicores target = totalAfter(pod_, policy_, back);
     if (backingOff(target) || noRoom(target - policy_.limit(), target)) return;
     send(std::move(back), Purpose::kGiveBack);
@@ -413,8 +421,12 @@ class Decider {
                                    ? policy_.limit()
                                    : resize::roundUpToStep(s_.allocation->desired);
     const Millicores clamped = std::clamp(desired, policy_.floor, policy_.ceiling);
-    if (clamped == desired) {
+    if (clamped == s_.allocation->desired) {
       unclamp();
+    } else if (clamped == desired) {
+      setClamped(true, "RoundedUp",
+                 fmt::format("desired {} is rounded up to {}", text(s_.allocation->desired),
+                             text(clamped)));
     } else {
       const bool above = desired > policy_.ceiling;
       setClamped(true, above ? "AboveCeiling" : "BelowFloor",
@@ -427,8 +439,9 @@ class Decider {
 
   void recommend(std::string_view why) {
     const Millicores wanted = target();
-    settle(wanted == policy_.limit() ? fmt::format("{}: would be left at {}", why, text(wanted))
-                                     : fmt::format("{}: would be set to {}", why, text(wanted)));
+    say(Phase::kRecommended, wanted,
+        fmt::format("{}: would be {} {}", why, wanted == policy_.limit() ? "left at" : "set to",
+                    text(wanted)));
   }
 
   void manage() {
@@ -500,8 +513,13 @@ class Decider {
 
   void applied(Millicores wanted) {
     const std::optional<Millicores> now = actuated(pod_, policy_);
-    if (now == wanted) return say(Phase::kApplied, wanted, s_.allocation->reason.string());
-    say(Phase::kPending, wanted, "waits for the kubelet");
+    if (now != wanted) return say(Phase::kPending, wanted, "waits for the kubelet");
+    const podallocation::Condition* const clamped =
+        decision_.status->condition(podallocation::kClamped);
+    if (wanted == s_.allocation->desired || clamped == nullptr) {
+      return say(Phase::kApplied, wanted, s_.allocation->reason.string());
+    }
+    say(Phase::kClamped, wanted, clamped->message);
   }
 
   static std::string waiting(Hold hold) {

@@ -435,8 +435,51 @@ TEST(Decide, NothingToRestoreNothingDone) {
   world.annotations = R"("annotations":{"mbcas.io/managed":"false"},)";
   const Decision decision = world.decide();
   EXPECT_EQ(decision.act, Act::kNothing);
-  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->phase, Phase::kLeftAlone);
   EXPECT_NE(decision.status->reason.find("opted out"), std::string::npos);
+}
+
+// Whoever reads `Applied` may believe that the pod has what is desired.
+TEST(Decide, AppliedMeansThatTheDesiredLimitIsInForce) {
+  const auto phase = [](World world) { return world.decide().status->phase; };
+  EXPECT_EQ(phase(managed("500m", "500m")), Phase::kApplied);
+  World off = managed("500m", "500m");
+  off.mode = "off";
+  off.annotations = off.original = "";
+  EXPECT_EQ(phase(off), Phase::kLeftAlone);
+  World silent = managed("500m", "700m");
+  silent.agent_silent = true;
+  EXPECT_EQ(phase(silent), Phase::kLeftAlone);
+  World dry = managed("500m", "700m");
+  dry.dry_run = true;
+  EXPECT_EQ(phase(dry), Phase::kRecommended);
+}
+
+TEST(Decide, ClampedIsNotApplied) {
+  World world = managed("3600m", "100");
+  Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kClamped);
+  EXPECT_EQ(decision.status->applied, 3600_m);
+  EXPECT_EQ(decision.status->observed_desired, 3600_m);
+  EXPECT_NE(decision.status->reason.find("desired 100000m is above the ceiling 3600m"),
+            std::string::npos)
+      << decision.status->reason;
+  // What is desired comes within the bounds: then it is Applied, and no longer Clamped.
+  world.desire("3600m");
+  decision = world.decide();
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  // Limits are written in steps.
+  decision = managed("510m", "505m").decide();
+  EXPECT_EQ(decision.status->phase, Phase::kClamped);
+  EXPECT_EQ(decision.status->reason, "desired 505m is rounded up to 510m");
+}
+
+TEST(Decide, AnOlderStatusIsNotTrueOfANewDecision) {
+  World world = managed("500m", "700m");
+  const Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 700_m);
+  EXPECT_EQ(decision.status->phase, Phase::kPending) << "it said Applied, of 500m";
 }
 
 TEST(Decide, EachWayOfLettingGo) {
@@ -462,9 +505,10 @@ TEST(Decide, RecommendSaysWhatItWouldDo) {
   world.desire("700m");
   const Decision decision = world.decide();
   EXPECT_EQ(decision.act, Act::kNothing);
-  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->phase, Phase::kRecommended);
   EXPECT_EQ(decision.status->reason, "mode recommend: would be set to 700m");
-  EXPECT_EQ(decision.status->observed_desired, decision.status->applied);
+  EXPECT_EQ(decision.status->observed_desired, 700_m);
+  EXPECT_EQ(decision.status->applied, 200_m);
 }
 
 TEST(Decide, DryRunNeverActs) {
@@ -589,7 +633,9 @@ TEST(PublishedBounds, AreCalm) {
 // never below the request, and deciding twice on the same state decides the same.
 RC_GTEST_PROP(Decide, Invariants, ()) {
   const auto cpu = [] { return std::to_string(*rc::gen::inRange(1, 500) * 10) + "m"; };
-  World world = managed(std::to_string(*rc::gen::inRange(10, 400) * 10) + "m", cpu());
+  const Millicores desired(*rc::gen::inRange(1, 1000) * 5);  // also between two steps
+  World world = managed(std::to_string(*rc::gen::inRange(10, 400) * 10) + "m",
+                        std::to_string(desired.count()) + "m");
   world.in_force = *rc::gen::element(world.limit, cpu());
   if (*rc::gen::arbitrary<bool>()) world.annotations.clear();
   if (*rc::gen::inRange(0, 4) == 0) world.original.clear();
@@ -611,6 +657,12 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
   RC_ASSERT(decision.request.containers == same.request.containers);
   if (decision.status && decision.status->phase == Phase::kApplied) {
     RC_ASSERT(decision.status->applied == decision.status->observed_desired);
+    RC_ASSERT(decision.status->applied == desired);
+  }
+  if (decision.status && decision.status->phase == Phase::kClamped) {
+    RC_ASSERT(decision.status->applied == decision.status->observed_desired);
+    RC_ASSERT(decision.status->condition(podallocation::kClamped)->status ==
+              podallocation::ConditionStatus::kTrue);
   }
   if (world.dry_run) RC_ASSERT(decision.act == Act::kNothing || decision.act == Act::kAskWho);
   if (decision.act != Act::kResize) return;

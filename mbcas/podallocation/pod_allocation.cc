@@ -51,7 +51,8 @@ double decodeWeight(JsonCursor value) {
 
 Phase decodePhase(JsonCursor value) {
   const std::string_view text = value.text();
-  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kFailed}) {
+  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kClamped, Phase::kRecommended,
+                            Phase::kLeftAlone, Phase::kFailed}) {
     if (text == name(phase)) return phase;
   }
   return Phase::kUnset;
@@ -179,6 +180,12 @@ std::string_view name(Phase phase) {
       return "Pending";
     case Phase::kApplied:
       return "Applied";
+    case Phase::kClamped:
+      return "Clamped";
+    case Phase::kRecommended:
+      return "Recommended";
+    case Phase::kLeftAlone:
+      return "LeftAlone";
     case Phase::kFailed:
       return "Failed";
   }

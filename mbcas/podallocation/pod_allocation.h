@@ -49,7 +49,15 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-enum class Phase : std::uint8_t { kUnset, kPending, kApplied, kFailed };
+enum class Phase : std::uint8_t {
+  kUnset,
+  kPending,      // work in progress
+  kApplied,      // the desired limit is in force
+  kClamped,      // a bound changed the desired limit, and what is left of it is in force
+  kRecommended,  // the controller only says what it would set
+  kLeftAlone,    // the controller does not act on this pod now
+  kFailed,       // tried again, later each time
+};
 std::string_view name(Phase phase);  // "", "Pending", ...
 
 // What cluster policy allows.

@@ -41,6 +41,21 @@ WallTime at(std::string_view text) {
   return *parseRfc3339(text);
 }
 
+TEST(PodAllocation, EveryPhaseHasItsName) {
+  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kClamped, Phase::kRecommended,
+                            Phase::kLeftAlone, Phase::kFailed}) {
+    const auto read = decoded(fmt::format(R"({{"metadata":{{"name":"u","namespace":"n"}},
+        "spec":{{"namespace":"n","podName":"p","desiredCPULimit":"1"}},
+        "status":{{"phase":"{}"}}}})",
+                                          name(phase)));
+    EXPECT_EQ(read->phase, phase) << name(phase);
+  }
+  // Of a later version, or of nobody: no reason to refuse the object.
+  EXPECT_EQ(
+      decoded(R"({"metadata":{"name":"u","namespace":"n"},"status":{"phase":"Done"}})")->phase,
+      Phase::kUnset);
+}
+
 TEST(PodAllocation, ReadsEveryField) {
   const Ptr read = decoded(golden("object.json"));
   ASSERT_TRUE(read);

@@ -144,7 +144,7 @@ TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
   for (const auto& pod : pods) {
     EXPECT_TRUE(eventually([&] {
       const auto now = allocation(*pod);
-      return now && now->phase == Phase::kApplied && now->applied == 600_m;
+      return now && now->phase == Phase::kClamped && now->applied == 600_m;
     })) << describe(*pod);
   }
   // One needs less: the others get it, after it has let go.
@@ -508,7 +508,7 @@ TEST_F(ControllerApiTest, OptingOutRestoresExactly) {
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "Restored"); }));
   EXPECT_TRUE(eventually([&] {
     const auto now = allocation(*pod);
-    return !now->bounds()->managed && now->phase == Phase::kApplied;
+    return !now->bounds()->managed && now->phase == Phase::kLeftAlone;
   })) << describe(*pod);
   annotate("p", "mbcas.io/managed", "");
   expectApplied(*pod, 900_m);  // and back again

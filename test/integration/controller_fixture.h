@@ -182,8 +182,10 @@ class ControllerTest : public KubeTest {
 
   bool appliedIs(const Pod& pod, Millicores cpu) {
     const auto now = allocation(pod);
-    return now && now->phase == Phase::kApplied && now->applied == cpu &&
-           now->observed_desired == cpu && now->observed_generation == now->meta.generation;
+    // Applied only if it is what was desired.
+    return now && now->phase == (now->desired == cpu ? Phase::kApplied : Phase::kClamped) &&
+           now->applied == cpu && now->observed_desired == cpu &&
+           now->observed_generation == now->meta.generation;
   }
   // Eventually the allocation says so and the pod has it.
   void expectApplied(const Pod& pod, Millicores cpu) {

@@ -219,6 +219,8 @@ TEST_F(PodAllocationApiTest, SchemaHoldsStatusToItsWord) {
   expectRefused(status(R"({"phase":"Applied","appliedCPULimit":"500m"})"), "Applied means");
   expectRefused(status(R"({"phase":"Applied","appliedCPULimit":"500m","observedDesired":"600m"})"),
                 "Applied means");
+  expectRefused(status(R"({"phase":"Clamped","appliedCPULimit":"500m","observedDesired":"600m"})"),
+                "so does Clamped");
   expectRefused(status(R"({"phase":"Done"})"), "phase");
   expectRefused(status(R"({"appliedCPULimit":"-1"})"), "appliedCPULimit");
   expectRefused(status(R"({"bounds":{"floor":"1"}})"), "managed");
@@ -228,6 +230,10 @@ TEST_F(PodAllocationApiTest, SchemaHoldsStatusToItsWord) {
   expectTaken(status(R"({"phase":"Applied","appliedCPULimit":"0.5","observedDesired":"500m"})"));
   expectTaken(status(R"({"phase":"Pending","observedDesired":"600m"})"));
   expectTaken(status(R"({"phase":"Failed"})"));
+  expectTaken(status(R"({"phase":"LeftAlone"})"));
+  expectTaken(
+      status(R"({"phase":"Recommended","appliedCPULimit":"500m","observedDesired":"700m"})"));
+  expectTaken(status(R"({"phase":"Clamped","appliedCPULimit":"600m","observedDesired":"0.6"})"));
   // Later decisions are not held against an older status.
   expectTaken(status(R"({"phase":"Applied","appliedCPULimit":"0.5","observedDesired":"500m"})"));
   expectTaken(patch("a", R"({"spec":{"desiredCPULimit":"900m"}})"));
