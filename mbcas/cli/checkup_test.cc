@@ -41,6 +41,7 @@ Definition definition() {
                             "status.observedDesired",
                             "status.appliedCPULimit",
                             "status.reason",
+                            "status.original",
                             "status.lastAppliedTime",
                             "status.lastAttemptTime",
                             "status.bounds.managed",
