@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "mbcas/base/json_writer.h"
@@ -37,14 +38,12 @@ class Reader {
         value.members([&](std::string_view field, JsonCursor part) { readField(field, part); });
       }
     });
-    // Fields come in any order, the parts of one in theirs.
-    std::ranges::stable_sort(object_.parts, {}, &AdmissionObject::Part::field);
     return std::move(object_);
   }
 
  private:
   void add(std::string_view field, std::string value) {
-    object_.parts.push_back({std::string(field), std::move(value)});
+    object_.fields[std::string(field)].push_back(std::move(value));
   }
 
   void readField(std::string_view field, JsonCursor value) {
@@ -115,22 +114,13 @@ void writeJson(JsonWriter& json, const YAML::Node& node) {
 
 std::vector<std::string> differences(const AdmissionObject& some, const AdmissionObject& other) {
   std::vector<std::string> fields;
-  const auto compare = [&](const AdmissionObject& from, const AdmissionObject& with) {
-    for (const AdmissionObject::Part& part : from.parts) {
-      const auto of = [&](const AdmissionObject& object) {
-        std::vector<std::string> values;
-        for (const AdmissionObject::Part& each : object.parts) {
-          if (each.field == part.field) values.push_back(each.value);
-        }
-        return values;
-      };
-      if (of(from) != of(with) && std::ranges::find(fields, part.field) == fields.end()) {
-        fields.push_back(part.field);
-      }
-    }
-  };
-  compare(some, other);
-  compare(other, some);
+  for (const auto& [field, values] : some.fields) {
+    const auto found = other.fields.find(field);
+    if (found == other.fields.end() || found->second != values) fields.push_back(field);
+  }
+  for (const auto& [field, values] : other.fields) {
+    if (!some.fields.contains(field)) fields.push_back(field);
+  }
   return fields;
 }
 
@@ -150,9 +140,11 @@ AdmissionObjects installedAdmission(std::string_view system_namespace) {
     JsonWriter writer(json);
     writeJson(writer, document);
     kube::JsonParser parser;
-    (void)parser.parse(json, [&](JsonCursor root) {
+    const Result<void> parsed = parser.parse(json, [&](JsonCursor root) {
       (policy ? objects.policies : objects.bindings).push_back(Reader().read(root));
     });
+    assert(parsed && "it is JSON of our own");
+    static_cast<void>(parsed);
   }
   return objects;
 }

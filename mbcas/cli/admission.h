@@ -1,6 +1,7 @@
 // The admission policies of MBCAS: as this version installs them, and as a cluster has them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,17 +13,12 @@ namespace mbcas::cli {
 // What of a ValidatingAdmissionPolicy, or of its binding, decides. Two that are equal refuse the
 // same; what a server fills in by itself is not in here.
 struct AdmissionObject {
-  struct Part {
-    std::string field;  // "validations"
-    std::string value;
-    friend bool operator==(const Part&, const Part&) = default;
-  };
   std::string name;
-  std::vector<Part> parts;
+  std::map<std::string, std::vector<std::string>> fields;  // "validations": each, in order
 
   friend bool operator==(const AdmissionObject&, const AdmissionObject&) = default;
 };
-// The fields in which they differ, each once.
+// The fields in which they differ.
 std::vector<std::string> differences(const AdmissionObject& some, const AdmissionObject& other);
 
 struct AdmissionObjects {

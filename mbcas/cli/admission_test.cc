@@ -39,20 +39,20 @@ TEST(Admission, IsInstalledInPairs) {
   for (const AdmissionObject& policy : objects.policies) {
     ASSERT_NE(find(objects.bindings, policy.name), nullptr) << policy.name;
     for (const char* const field : {"failurePolicy", "resourceRules", "validations"}) {
-      EXPECT_TRUE(std::ranges::any_of(
-          policy.parts, [&](const AdmissionObject::Part& part) { return part.field == field; }))
-          << policy.name << " " << field;
+      EXPECT_TRUE(policy.fields.contains(field)) << policy.name << " " << field;
     }
-    EXPECT_EQ(find(objects.bindings, policy.name)->parts,
-              (std::vector<AdmissionObject::Part>{{"policyName", policy.name},
-                                                  {"validationActions", "Deny"}}));
+    const std::map<std::string, std::vector<std::string>> binding = {
+        {"policyName", {policy.name}}, {"validationActions", {"Deny"}}};
+    EXPECT_EQ(find(objects.bindings, policy.name)->fields, binding);
   }
 }
 
 TEST(Admission, SpeaksOfTheNamespaceThatItIsInstalledIn) {
   for (const AdmissionObject& policy : installedAdmission("elsewhere").policies) {
-    for (const AdmissionObject::Part& part : policy.parts) {
-      EXPECT_EQ(part.value.find("mbcas-system"), std::string::npos) << policy.name;
+    for (const auto& [field, values] : policy.fields) {
+      for (const std::string& value : values) {
+        EXPECT_EQ(value.find("mbcas-system"), std::string::npos) << policy.name << " " << field;
+      }
     }
   }
   EXPECT_NE(installedAdmission("elsewhere").policies, installedAdmission("mbcas-system").policies);

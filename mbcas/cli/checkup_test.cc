@@ -41,6 +41,7 @@ Definition definition() {
                             "status.observedDesired",
                             "status.appliedCPULimit",
                             "status.reason",
+                            "status.original",
                             "status.lastAppliedTime",
                             "status.lastAttemptTime",
                             "status.bounds.managed",
@@ -110,7 +111,7 @@ TEST(ClusterCheckup, EverythingWrong) {
                                  facts.definition->fields.begin() + 7);
   facts.admission->policies.pop_back();
   facts.admission->bindings.erase(facts.admission->bindings.begin());
-  facts.admission->policies[1].parts[0].value = "Ignore";
+  facts.admission->policies[1].fields["failurePolicy"] = {"Ignore"};
   facts.priority_classes.push_back({"gold", 3000});
   facts.priority_classes.push_back({"system-node-critical", 2'000'001'000});
   facts.mine.push_back({"patch pods/resize", "mbcas resize, restore", false});

@@ -33,7 +33,7 @@ std::string_view cut(std::string_view text, std::size_t columns) {
 }
 
 std::string fitted(std::string_view given, std::size_t columns, bool right) {
-  const std::string text = printable(given);
+  std::string text = printable(given);
   const std::size_t used = width(text);
   if (used <= columns) {
     const std::string blanks(columns - used, ' ');
