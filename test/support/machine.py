@@ -173,6 +173,8 @@ class Heavy:
         for top in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"):
             path = pathlib.Path(top) / f"mbcas-tests-{os.getpid()}"
             try:
+                if (path.parent / "cgroup.subtree_control").exists():
+                    (path.parent / "cgroup.subtree_control").write_text("+cpu")
                 path.mkdir()
             except OSError:
                 continue
@@ -183,8 +185,11 @@ class Heavy:
             return
 
     def enter(self):
-        if self.path:
-            (self.path / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            if self.path:
+                (self.path / "cgroup.procs").write_text(str(os.getpid()))
+        except OSError:
+            pass  # without priority, then
 
     def remove(self):
         """Once everything in it has ended; what has not stays in the cgroup above."""
