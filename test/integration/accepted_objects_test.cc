@@ -511,16 +511,6 @@ class AcceptedObjectsTest : public ControllerTest {
                "application/merge-patch+json"));
   }
 
-  static void each(int count, const std::function<void(int)>& work) {
-    std::atomic<int> next = 0;
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&] {
-        for (int i = next++; i < count; i = next++) work(i);
-      });
-    }
-  }
-
   // --- protobuf of one's own ---
 
   static std::string varint(std::uint64_t number) {

@@ -41,16 +41,6 @@ std::string randomText(std::size_t length, std::uint64_t seed) {
 
 class ControllerMemoryTest : public ControllerTest {
  protected:
-  static void each(int count, const std::function<void(int)>& work) {
-    std::atomic<int> next = 0;
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([&] {
-        for (int i = next++; i < count; i = next++) work(i);
-      });
-    }
-  }
-
   void create(const std::string& path, json object, const std::string& name) {
     object["metadata"]["name"] = name;
     const auto made = admin->perform({.method = "POST", .path = path, .body = object.dump()});

@@ -44,16 +44,6 @@ Usage usageOf(pid_t pid) {
 
 class ControllerScaleTest : public ControllerTest {
  protected:
-  // Does it for every i below count, some at a time.
-  static void each(int count, const std::function<void(int)>& work) {
-    std::atomic<int> next = 0;
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&] {
-        for (int i = next++; i < count; i = next++) work(i);
-      });
-    }
-  }
 };
 
 TEST_F(ControllerScaleTest, ManyPods) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "mbcas/base/clock.h"
 #include "mbcas/kube/client.h"
@@ -87,6 +88,16 @@ class KubeTest : public testing::Test {
     return fmt::format(
         R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},"data":{{"v":"{}"}}}})",
         name, value);
+  }
+  // Does the work for every i below count, some at a time.
+  static void each(int count, const std::function<void(int)>& work) {
+    std::atomic<int> next = 0;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = next++; i < count; i = next++) work(i);
+      });
+    }
   }
   int port() const { return std::stoi(plane->server().substr(plane->server().rfind(':') + 1)); }
 
