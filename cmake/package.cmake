@@ -2,13 +2,12 @@
 #   Makes a module a CMake package of its own: after `cmake --install`, find_package(mbcas_market)
 #   gives mbcas::market to any project. NEEDS names the modules its headers or code need, which are
 #   packages too; each is also an install component, mbcas_<name>. FINDS names outside packages, each
-#   as find_package() takes it ("prometheus-cpp COMPONENTS core"); PKG_CONFIG those that only
-#   pkg-config knows, each as the two first words of pkg_check_modules ("httplib cpp-httplib").
+#   as find_package() takes it ("prometheus-cpp COMPONENTS core").
 
 include(CMakePackageConfigHelpers)
 
 function(mbcas_package name)
-  cmake_parse_arguments(PARSE_ARGV 1 P "" "" "NEEDS;FINDS;PKG_CONFIG;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 P "" "" "NEEDS;FINDS;HEADERS")
   set(package mbcas_${name})
   set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/${package})
   set_target_properties(${package} PROPERTIES EXPORT_NAME ${name})
@@ -27,10 +26,6 @@ function(mbcas_package name)
   endforeach()
   foreach(found IN LISTS P_FINDS)
     string(APPEND config "find_dependency(${found})\n")
-  endforeach()
-  foreach(found IN LISTS P_PKG_CONFIG)
-    string(REPLACE " " " REQUIRED IMPORTED_TARGET " found ${found})
-    string(APPEND config "find_dependency(PkgConfig)\npkg_check_modules(${found})\n")
   endforeach()
   string(APPEND config "include(\${CMAKE_CURRENT_LIST_DIR}/${package}Targets.cmake)\n")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${package}Config.cmake ${config})

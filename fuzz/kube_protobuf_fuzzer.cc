@@ -1,5 +1,6 @@
 // Protobuf from a server: any chunking of a list or a watch gives the same objects and the same
-// verdict, an error's body is read or quoted, and nothing crashes. The first byte seeds the
+// verdict, an error's body is read or quoted, and nothing crashes. After any object that has a name
+// and a version a watch and a list go on: the good one behind it is seen. The first byte seeds the
 // chunking.
 #include <algorithm>
 #include <cstdint>
@@ -59,6 +60,44 @@ Seen readWatch(std::string_view bytes, unsigned seed) {
   return seen;
 }
 
+std::string varint(std::uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
+  return bytes + static_cast<char>(number);
+}
+std::string field(unsigned number, std::string_view bytes) {
+  return varint(number << 3 | 2) + varint(bytes.size()) + std::string(bytes);
+}
+std::string envelope(std::string_view kind, std::string_view object) {
+  return std::string(kProtobufMagic) + field(1, field(1, "v1") + field(2, kind)) + field(2, object);
+}
+std::string event(std::string_view object) {
+  const std::string bytes = field(1, "ADDED") + field(2, field(1, envelope("Pod", object)));
+  std::string framed;
+  for (int shift = 24; shift >= 0; shift -= 8) framed += static_cast<char>(bytes.size() >> shift);
+  return framed + bytes;
+}
+
+void goesOnAfter(std::string_view object) {
+  const Result<PassedOver> found = Decoder::identifyProtobuf(object, Error("none"));
+  if (!found || found->name.empty() || found->resource_version.empty()) return;
+  const std::string good = field(1, field(1, "good") + field(6, "7"));
+  Decoder decoder;
+  decoder.keepAtMost(16 << 10);
+  std::string last;
+  WatchReader watch(Pod::kind(), decoder, [&](const WatchEvent& seen) {
+    last = seen.object ? seen.object->meta.name.string() : "";
+  });
+  if (!watch.receive(event(object) + event(good)) || !watch.finish() || last != "good") {
+    std::abort();
+  }
+  last.clear();
+  ListReader list(Pod::kind(), decoder,
+                  [&](const ObjectPtr& read) { last = read->meta.name.string(); });
+  const std::string items = field(1, field(2, "9")) + field(2, object) + field(2, good);
+  if (!list.receive(envelope("PodList", items)) || !list.finish() || last != "good") std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -66,6 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (!(readList(bytes, data[0]) == readList(bytes, data[0] + 1000U))) std::abort();
   if (!(readWatch(bytes, data[0]) == readWatch(bytes, data[0] + 1000U))) std::abort();
+  goesOnAfter(bytes);
   Decoder decoder;
   (void)decoder.decodeProtobuf(Pod::kind(), bytes);
   (void)decoder.decodeProtobuf(ConfigMap::kind(), bytes);

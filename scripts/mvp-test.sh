@@ -1,31 +1,65 @@
 #!/usr/bin/env bash
-# Usage: scripts/mvp-test.sh [--keep | --cleanup]
+# Usage: scripts/mvp-test.sh [--remove] [--on kind|node] [--images DIR] [--name NAME] [--dry-run]
+#        scripts/mvp-test.sh --cleanup [--name NAME]
 #
-# From nothing to limits that move: builds the images, starts a cluster of its own (kind where there is
-# Docker and kind, else the project's own node, which needs root), starts sample workloads with limits
-# that are too low, installs MBCAS, waits until it has raised them, shows before and after, uninstalls,
-# and checks that every pod has what it declared.
-#   --keep      leave the cluster, MBCAS and the samples running, and say how to look at them
-#   --cleanup   only remove what an earlier run with --keep has left
+# From nothing to limits that move. The script builds the images, starts a cluster of its own, starts
+# sample workloads whose limits are too low, installs MBCAS, waits until MBCAS has raised the limits,
+# and shows the service's latency before and after. The cluster stays up; the last lines are the
+# commands that show what MBCAS does, and the one that removes everything.
+#   --remove      restore the limits, uninstall and remove the cluster at the end, also on failure
+#   --cleanup     only do that, to the cluster that an earlier run left up
+#   --on WHERE    kind (needs Docker) or node (the project's own node, needs root); by default kind
+#                 where it is installed and Docker answers, else node
+#   --images DIR  load the archives of DIR, which `make images` has written, and build nothing
+#   --name NAME   of the cluster; mbcas-mvp by default
+#   --dry-run     print every command instead of running it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-name=mbcas-mvp
-keep=false cleanup=false
-case "${1:-}" in
-"") ;;
---keep) keep=true ;;
---cleanup) cleanup=true ;;
-*)
-  sed -n 's/^# \{0,1\}//; 2,9p' "$0"
+usage() {
+  sed -n 's/^# \{0,1\}//; 2,16p' "$0"
   exit 2
-  ;;
-esac
+}
+
+name=mbcas-mvp where='' image_dir='' remove=false cleanup=false dry_run=false
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --remove) remove=true ;;
+  --cleanup) cleanup=true ;;
+  --dry-run) dry_run=true ;;
+  --on | --images | --name)
+    [ $# -gt 1 ] || usage
+    case "$1" in
+    --on) where=$2 ;;
+    --images) image_dir=$2 ;;
+    --name) name=$2 ;;
+    esac
+    shift
+    ;;
+  *) usage ;;
+  esac
+  shift
+done
+case "$where" in "" | kind | node) ;; *) usage ;; esac
+
+# What an earlier run left up: where it runs, and how to reach it.
+state=build/$name.state
+kubeconfig='' kubectl=kubectl
+if $cleanup && [ -f "$state" ]; then
+  { read -r where && read -r kubeconfig && read -r kubectl; } <"$state"
+fi
+if [ -z "$where" ]; then
+  where=node
+  if command -v kind >/dev/null && docker info >/dev/null 2>&1; then where=kind; fi
+fi
+
+# ---- words and commands
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+exec 3>&1 # where a dry run prints commands, also those whose output the script would read
 began=$SECONDS
 step() { printf '%s%4d s  %s%s\n' "$bold" $((SECONDS - began)) "$*" "$plain"; }
-note() { printf '        %s\n' "$*"; }
+note() { $dry_run || printf '        %s\n' "$*"; }
 fail() {
   printf '%sFAILED: %s%s\n' "$bold" "$1" "$plain" >&2
   shift
@@ -33,32 +67,38 @@ fail() {
   for line in "$@"; do printf '  %s\n' "$line" >&2; done
   exit 1
 }
-
-if command -v kind >/dev/null && docker info >/dev/null 2>&1; then
-  where=kind
-else
-  where=own
-fi
-remove_cluster() {
-  if [ $where = kind ]; then
-    kind delete cluster --name $name
+run() { # COMMAND...
+  if $dry_run; then
+    local word line=+
+    for word in "$@"; do
+      case $word in *[!A-Za-z0-9_./:=,-]*) word=${word@Q} ;; esac
+      line+=" $word"
+    done
+    echo "$line" >&3
   else
-    tools/cluster/cluster down --name $name
+    command "$@"
   fi
 }
-if $cleanup; then
-  remove_cluster
-  exit
-fi
+kind() { run kind "$@"; }
+node() { run tools/cluster/cluster "$@"; }
+kubectl() { KUBECONFIG=$kubeconfig run "$kubectl" "$@"; }
+wait_until() { # SECONDS COMMAND...
+  local deadline=$((SECONDS + $1))
+  shift
+  until "$@" || $dry_run; do
+    [ $SECONDS -lt $deadline ] || return 1
+    sleep 1
+  done
+}
 
-# ---- what is known to go wrong, told in words
+# ---- known failures, with their causes
 
 explain_failure() { # WHAT
   local pods reasons logs
   pods=$(kubectl -n mbcas-system get pods 2>&1 || true)
   reasons=$(kubectl -n mbcas-system get pods -o \
     jsonpath='{range .items[*]}{.status.containerStatuses[*].state.waiting.reason}{" "}{end}' 2>/dev/null || true)
-  logs=$(kubectl -n mbcas-system logs --tail=20 --prefix -l app.kubernetes.io/name=mbcas 2>&1 || true)
+  logs=$(kubectl -n mbcas-system logs --tail=20 --prefix -l app.kubernetes.io/part-of=mbcas 2>&1 || true)
   local why=("$pods" "$logs")
   case "$reasons" in
   *ErrImageNeverPull* | *ImagePullBackOff* | *ErrImagePull*)
@@ -68,7 +108,7 @@ explain_failure() { # WHAT
   *"pods/resize"*"needs Kubernetes"*)
     why=("This Kubernetes cannot resize pods in place: 1.33 or later is needed." "$logs") ;;
   *"not permitted"* | *orbidden*)
-    why=("An account lacks a permission: kubectl apply -k config once more, and look for changed roles." "$logs") ;;
+    why=("An account lacks a permission: run kubectl apply -k config again, and look for changed roles." "$logs") ;;
   *cgroup*"annot"* | *"no cgroup"*)
     why=("The agent cannot read cgroups: is /sys/fs/cgroup mounted on the node, and readable in the pod?" "$logs") ;;
   esac
@@ -81,8 +121,8 @@ explain_unchanged() { # POD
   phase=$(allocation "$1" '{.status.phase}')
   reason=$(allocation "$1" '{.status.bounds.reason}; {.status.reason}')
   if [ "$qos" = Guaranteed ]; then
-    fail "$1 was not changed" "It is Guaranteed (requests equal limits): such pods are left alone unless annotated" \
-      "mbcas.io/manage-guaranteed=true."
+    fail "$1 was not changed" "It is Guaranteed (requests equal limits). MBCAS leaves such pods alone unless they have" \
+      "the annotation mbcas.io/manage-guaranteed=true."
   fi
   if [ -z "$phase" ]; then explain_failure "$1 has no PodAllocation: the agent does not see it"; fi
   fail "$1 was not changed" "Its PodAllocation is $phase: $reason"
@@ -106,61 +146,110 @@ server_limit() {
   kubectl -n test-mbcas get pods -l app=web -o \
     jsonpath='{.items[0].status.containerStatuses[?(@.name=="server")].resources.limits.cpu}'
 }
-latency() { kubectl -n test-mbcas logs deploy/web -c load --tail=1; }
-wait_until() { # SECONDS COMMAND...
-  local deadline=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ $SECONDS -lt $deadline ] || return 1
-    sleep 1
-  done
+reports() { kubectl -n test-mbcas logs deploy/web -c load; } # one line every 5 s
+p99() { sed -E 's/.*p99 ([0-9]+)\..*/\1/' <<<"$1"; }
+
+# ---- steps
+
+start_cluster() {
+  local archive archives=("$image_dir"/{mbcas-agent,mbcas-controller,workload}.tar)
+  if [ "$where" = kind ]; then
+    kind get clusters 2>/dev/null | grep -qx "$name" ||
+      kind create cluster --name "$name" --config scripts/kind-config.yaml --wait 120s
+    kubeconfig=$PWD/build/$name.kubeconfig
+    kind export kubeconfig --name "$name" --kubeconfig "$kubeconfig"
+    for archive in "${archives[@]}"; do kind load image-archive --name "$name" "$archive"; done
+  else
+    local lines
+    lines=$(node up --name "$name") ||
+      fail "no node can run here" "With Docker and kind installed this script uses those instead."
+    kubeconfig=$(sed -n 's/^export KUBECONFIG=//p' <<<"$lines")
+    $dry_run || kubectl=$(sed -n 's/^# kubectl of the same version: //p' <<<"$lines")
+    for archive in "${archives[@]:0:2}"; do
+      node load-image --name "$name" "$archive" >/dev/null
+    done
+  fi
+  if $dry_run; then
+    run export KUBECONFIG="${kubeconfig:-FILE}"
+  else
+    printf '%s\n' "$where" "$kubeconfig" "$kubectl" >"$state"
+  fi
+  local resources
+  resources=$(kubectl get --raw /api/v1)
+  case $resources in *'"pods/resize"'*) ;; *)
+    $dry_run || fail "this cluster does not serve pods/resize" \
+      "Kubernetes 1.33 or later is needed, or 1.32 with the feature gate InPlacePodVerticalScaling." ;;
+  esac
 }
 
-# ---- cluster
+uninstall() {
+  kubectl -n mbcas-system exec deploy/mbcas-controller -- mbcas restore --all >/dev/null ||
+    fail "mbcas restore --all" "See above."
+  local pod left
+  for pod in cpu-stress-1 cpu-stress-2; do
+    restored() { [ "$(limit "$pod")" = 200 ]; }
+    wait_until 60 restored || fail "$pod has $(limit $pod)m, not the 200m that it declares"
+  done
+  kubectl delete -k overlays/dev --timeout=120s >/dev/null || fail "the manifests could not be deleted" "See above."
+  left=$(kubectl get pods -A -o jsonpath='{.items[*].metadata.annotations.mbcas\.io/original-resources}')
+  [ -z "$left" ] || fail "annotations are left" "$left"
+}
 
-step "building the images"
-make -s images >build/mvp-images.log 2>&1 || fail "the images do not build" "$(tail -5 build/mvp-images.log)"
+remove_cluster() {
+  if [ "$where" = kind ]; then
+    kind delete cluster --name "$name"
+  else
+    node down --name "$name"
+  fi
+  $dry_run || rm -f "$state" "build/$name.kubeconfig"
+}
+
+if $cleanup; then
+  installed=''
+  if [ -n "$kubeconfig" ] || $dry_run; then
+    installed=$(kubectl -n mbcas-system get deploy/mbcas-controller -o name --request-timeout=10s 2>/dev/null || true)
+  fi
+  if [ -n "$installed" ] || $dry_run; then
+    step "restoring limits and uninstalling"
+    # The cluster goes in any case.
+    (uninstall) || { remove_cluster; exit 1; }
+    note "every pod has the limits that it declares, and nothing of MBCAS is left"
+  fi
+  step "removing the cluster ($where)"
+  remove_cluster
+  exit
+fi
+
+if [ -z "$image_dir" ]; then
+  step "building the images"
+  image_dir=build/images
+  mkdir -p build
+  log=build/$name.images.log
+  if $dry_run; then log=/dev/null; fi
+  run make -s images >"$log" 2>&1 || fail "the images do not build" "$(tail -5 "$log")"
+fi
 
 step "starting a cluster ($where)"
 end() {
   local code=$?
-  if ! $keep; then remove_cluster >/dev/null 2>&1 || true; fi
+  if $remove; then
+    remove_cluster >/dev/null 2>&1 || true
+  elif [ $code -ne 0 ] && [ -f "$state" ]; then
+    printf 'The cluster is still there. To look at it: export KUBECONFIG=%s\nTo remove it: %s\n' \
+      "$kubeconfig" "scripts/mvp-test.sh --cleanup --name $name" >&2
+  fi
   exit $code
 }
 trap end EXIT
-images=(build/images/{mbcas-agent,mbcas-controller,workload}.tar)
-if [ $where = kind ]; then
-  kind get clusters 2>/dev/null | grep -qx $name ||
-    kind create cluster --name $name --config scripts/kind-config.yaml --wait 120s
-  kubeconfig=$PWD/build/mvp-kubeconfig
-  kind get kubeconfig --name $name >"$kubeconfig"
-  kubectl=kubectl
-  for archive in "${images[@]}"; do kind load image-archive --name $name "$archive"; done
-else
-  lines=$(tools/cluster/cluster up --name $name) ||
-    fail "no node can run here" "With Docker and kind installed this script uses those instead."
-  kubeconfig=$(sed -n 's/^export KUBECONFIG=//p' <<<"$lines")
-  kubectl=$(sed -n 's/^# kubectl of the same version: //p' <<<"$lines")
-  for archive in "${images[@]:0:2}"; do
-    tools/cluster/cluster load-image --name $name "$archive" >/dev/null
-  done
-fi
-export KUBECONFIG=$kubeconfig
-kubectl() { command "$kubectl" "$@"; }
-resources=$(kubectl get --raw /api/v1)
-case $resources in *'"pods/resize"'*) ;; *)
-  fail "this cluster does not serve pods/resize" \
-    "Kubernetes 1.33 or later is needed, or 1.32 with the feature gate InPlacePodVerticalScaling." ;;
-esac
+start_cluster
 
-# ---- before
-
-step "starting samples with the limits that people guessed"
+step "starting samples whose limits are too low"
 kubectl apply -f config/samples/namespace.yaml -f config/samples/cpu-stress.yaml -f config/samples/web.yaml >/dev/null
 kubectl -n test-mbcas wait --for=condition=Ready pod --all --timeout=120s >/dev/null ||
   fail "the samples do not start" "$(kubectl -n test-mbcas get pods)"
-sleep 16
-before=$(latency)
+two_reports() { [ "$(reports | wc -l)" -ge 2 ]; }
+wait_until 60 two_reports || fail "the load of deploy/web reports no latencies" "$(reports)"
+before=$(reports | tail -1)
 note "the service: $before"
 
 step "installing MBCAS"
@@ -169,51 +258,59 @@ for what in deploy/mbcas-controller ds/mbcas-agent; do
   kubectl -n mbcas-system rollout status $what --timeout=120s >/dev/null || explain_failure "$what does not become ready"
 done
 
-# ---- after
-
 step "waiting for limits to move"
 for pod in cpu-stress-1 cpu-stress-2; do
-  raised() { [ "$(limit $pod)" -gt 200 ]; }
+  raised() { [ "$(limit "$pod")" -gt 200 ]; }
   wait_until 120 raised || explain_unchanged $pod
   note "$pod: 200m -> $(limit $pod)m"
 done
 served() { [ "$(server_limit)" != 250m ]; }
 wait_until 120 served || explain_unchanged "$(web_pod)"
-sleep 16
-after=$(latency)
 note "web: 250m -> $(server_limit)"
+faster() {
+  after=$(reports | tail -1)
+  $dry_run || [ "$(p99 "$after")" -lt "$(p99 "$before")" ]
+}
+wait_until 60 faster ||
+  fail "the service is no faster" "before: $before" "after:  $after" "Is the machine busy with other work?"
 note "the service before: $before"
 note "the service after:  $after"
 restarts=$(kubectl -n test-mbcas get pods -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}')
 case $restarts in *[1-9]*) fail "a container was restarted" "$(kubectl -n test-mbcas get pods)" ;; esac
-p99() { sed -E 's/.*p99 ([0-9]+)\..*/\1/' <<<"$1"; }
-[ "$(p99 "$after")" -lt "$(p99 "$before")" ] ||
-  fail "the service is no faster" "before: $before" "after:  $after" "Is the machine busy with other work?"
 echo
 kubectl get podallocations -A
 echo
-kubectl -n test-mbcas get events --field-selector reason=CPULimitRaised | tail -5
-echo
 
-if $keep; then
+if $remove; then
+  step "restoring limits and uninstalling"
+  uninstall
+  step "removing the cluster ($where)"
   trap - EXIT
-  step "left running. To look at it:"
-  note "export KUBECONFIG=$kubeconfig"
-  note "kubectl get podallocations -A -o wide"
-  note "kubectl -n test-mbcas logs deploy/web -c load -f"
-  note "kubectl apply -k config/samples      # more workloads: hogs, priorities, a quota"
-  note "scripts/mvp-test.sh --cleanup        # removes all of it"
+  remove_cluster
+  $dry_run || step "passed: limits rose, the service became faster, no pod restarted, nothing is left"
   exit
 fi
 
-step "uninstalling"
-kubectl -n mbcas-system exec deploy/mbcas-controller -- mbcas restore --all >/dev/null ||
-  fail "mbcas restore --all" "See above."
-for pod in cpu-stress-1 cpu-stress-2; do
-  restored() { [ "$(limit $pod)" = 200 ]; }
-  wait_until 60 restored || fail "$pod has $(limit $pod)m, not the 200m that it declares"
-done
-kubectl delete -k overlays/dev --timeout=120s >/dev/null
-left=$(kubectl get pods -A -o jsonpath='{.items[*].metadata.annotations.mbcas\.io/original-resources}')
-[ -z "$left" ] || fail "annotations are left" "$left"
-step "passed: limits rose, the service became faster, no pod restarted, nothing is left"
+trap - EXIT
+if $dry_run; then
+  step "this was a dry run: no command was run"
+  exit
+fi
+step "passed: limits rose, the service became faster, no pod restarted. The cluster is up."
+cat <<END
+
+To verify it yourself:
+  export KUBECONFIG=$kubeconfig
+END
+case $kubectl in */*) echo "  export PATH=\"${kubectl%/*}:\$PATH\"" ;; esac
+cat <<END
+  kubectl -n mbcas-system get pods
+  kubectl get podallocations -A -o wide
+  kubectl -n mbcas-system logs deploy/mbcas-controller --all-pods --tail=20
+  kubectl -n test-mbcas get events --field-selector reason=CPULimitRaised
+  kubectl -n test-mbcas logs deploy/web -c load --tail=3
+  kubectl -n test-mbcas exec cpu-stress-1 -- /workload stat
+
+To remove everything:
+  scripts/mvp-test.sh --cleanup --name $name
+END

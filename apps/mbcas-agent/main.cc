@@ -25,7 +25,9 @@
 #include "mbcas/agent/agent.h"
 #include "mbcas/agent/metrics.h"
 #include "mbcas/agent/replay.h"
+#include "mbcas/agent/sight.h"
 #include "mbcas/agent/startup.h"
+#include "mbcas/base/local_socket.h"
 #include "mbcas/kernel/pod_tree.h"
 #include "mbcas/kube/client.h"
 #include "mbcas/kube/health_server.h"
@@ -42,6 +44,7 @@ constexpr const char* kFooter = R"(Examples:
   mbcas-agent --kubeconfig ~/.kube/config --node-name node-1 --dry-run
   mbcas-agent --kubeconfig ~/.kube/config --node-name node-1 --once
   mbcas-agent --replay capture.json --cpus 4      # what tools/capture-cgroups recorded
+  mbcas-agent --probe ready --probe-socket /run/mbcas/probe.sock
 
 Each decision that was written is a JSON line on standard output, everything else one on standard
 error. SIGUSR1 prints the state of the node as one line of JSON.
@@ -49,7 +52,16 @@ error. SIGUSR1 prints the state of the node as one line of JSON.
 Settings given as flags hold where the ConfigMap mbcas is silent: what the cluster publishes there
 goes over them, so that all agents and the controller agree.
 
+Probes ask a running agent through its --probe-socket. It is live while its loops run, whether the
+API server answers or not. It is ready while it sees: its watches bring news and it can read the
+cgroups of its pods. A blind agent publishes nothing and lets its Lease expire, so that the
+controller gives its pods their original limits back.
+
 Exit code: 0 stopped by SIGTERM or done, 1 failed, 2 used wrongly.)";
+
+std::int64_t seconds(Nanos time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
 
 struct Flags {
   std::string node_name;
@@ -57,6 +69,10 @@ struct Flags {
   std::string kubeconfig;
   std::string name_space = "mbcas-system";
   std::string state_socket;
+  std::string probe_socket;
+  std::string probe;
+  int watch_bound = static_cast<int>(seconds(agent::SightBounds{}.watches));
+  int cgroup_bound = static_cast<int>(seconds(agent::SightBounds{}.cgroups));
   std::string metrics_address = "0";
   std::string log_level = "info";
   std::string replay;
@@ -164,6 +180,23 @@ int replay(const Flags& flags) {
   return replayed ? kDone : failed(replayed.error(), kFailed);
 }
 
+// Asks a running agent. What is wrong goes to standard output, which the kubelet puts into an
+// event.
+int probe(const Flags& flags) {
+  // Shorter than the kubelet's own patience (timeoutSeconds), so that there is a reason.
+  static constexpr Nanos kPatience = std::chrono::seconds(5);
+  if (flags.probe_socket.empty()) {
+    fmt::print(stderr, "mbcas-agent: --probe needs --probe-socket, that of the running agent\n");
+    return kUsage;
+  }
+  const Result<std::string> answer = readLocalSocket(flags.probe_socket, kPatience, 64 << 10);
+  const Result<void> good =
+      answer ? agent::readProbe(*answer, flags.probe) : failure(answer.error());
+  if (good) return kDone;
+  fmt::print("{}\n", good.error().message());
+  return kFailed;
+}
+
 int run(const Flags& flags) {
   const int signals = blockSignals();
   Log log(flags.log_level == "error");
@@ -197,6 +230,8 @@ int run(const Flags& flags) {
                               .adaptive = flags.adaptive,
                               .dry_run = flags.dry_run || flags.once,
                               .signals = signals,
+                              .sight = {.watches = std::chrono::seconds(flags.watch_bound),
+                                        .cgroups = std::chrono::seconds(flags.cgroup_bound)},
                               .log = [&](const std::string& line) { log.info(line); },
                               .log_error = [&](const std::string& line) { log.error(line); },
                               .state = [&](const std::string& json) { out.write(json); },
@@ -211,6 +246,13 @@ int run(const Flags& flags) {
     if (!socket) return failed("--state-socket: " + socket.error().message());
     options.socket = *std::move(socket);
   }
+  // A second program in the agent's container has the same environment.
+  if (!flags.probe_socket.empty() && !flags.once) {
+    Result<LocalSocket> socket = LocalSocket::listen(flags.probe_socket);
+    if (!socket) return failed("--probe-socket: " + socket.error().message());
+    options.probe_socket = *std::move(socket);
+  }
+  log.info(fmt::format("reads {} at {}", kernel::describe(*mounts), flags.cgroup_root));
 
   std::unique_ptr<Exposition> exposition;
   if (address->port >= 0) exposition = std::make_unique<Exposition>(*address);
@@ -264,6 +306,19 @@ int main(int argc, char** argv) {
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
   app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH");
+  app.add_option("--probe-socket", flags.probe_socket, "A Unix socket that answers probes: PATH")
+      ->envname("MBCAS_PROBE_SOCKET");
+  app.add_option("--probe", flags.probe,
+                 "Ask the running agent whether it is live or ready, print what is wrong, and end")
+      ->check(CLI::IsMember({"live", "ready"}));
+  app.add_option("--watch-bound", flags.watch_bound,
+                 "Seconds without news from a watch after which the agent is blind")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  app.add_option("--cgroup-bound", flags.cgroup_bound,
+                 "Seconds without a readable cgroup after which the agent is blind")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   app.add_option("--metrics-bind-address", flags.metrics_address,
                  "/metrics and /state over HTTP, as :8080; 0: none")
       ->capture_default_str();
@@ -295,5 +350,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }
+  if (!flags.probe.empty()) return probe(flags);
   return flags.replay.empty() ? run(flags) : replay(flags);
 }

@@ -9,15 +9,19 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <memory>
+#include <mutex>
 #include <random>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
 #include "apps/common/settings_flags.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/controller/cluster.h"
-#include "mbcas/controller/engine.h"
+#include "mbcas/controller/replica.h"
 #include "mbcas/controller/startup.h"
 #include "mbcas/kube/client.h"
 #include "mbcas/kube/config.h"
@@ -62,14 +66,55 @@ std::string identity() {
   return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
 }
 
-int run(const Flags& flags) {
-  // Blocked before any thread starts, and waited for below.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+// SIGTERM and SIGINT. Before ready() they end the process at once: nothing has begun that would
+// have to be ended. After it they request a stop, and a process that has not stopped in time, or
+// that is told a second time, ends anyway.
+class EndSignals {
+ public:
+  // Before any thread starts: all of them inherit that the signals are blocked.
+  EndSignals() : state_(std::make_shared<State>()) {
+    sigemptyset(&state_->signals);
+    sigaddset(&state_->signals, SIGTERM);
+    sigaddset(&state_->signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &state_->signals, nullptr);
+    // Detached: it waits until the process ends.
+    std::thread([state = state_] { wait(*state); }).detach();
+  }
 
+  std::stop_token ready() {
+    const std::lock_guard lock(state_->mutex);
+    state_->starting = false;
+    return state_->stop.get_token();
+  }
+
+ private:
+  // Kubernetes sends SIGKILL after terminationGracePeriodSeconds, 30.
+  static constexpr timespec kPatience{.tv_sec = 20, .tv_nsec = 0};
+
+  struct State {
+    sigset_t signals{};
+    std::mutex mutex;
+    bool starting = true;  // guarded by mutex
+    std::stop_source stop;
+  };
+
+  static void wait(State& state) {
+    int signal = 0;
+    sigwait(&state.signals, &signal);
+    {
+      const std::lock_guard lock(state.mutex);
+      if (state.starting) ::_exit(kDone);
+    }
+    state.stop.request_stop();
+    sigtimedwait(&state.signals, nullptr, &kPatience);
+    ::_exit(kFailed);
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+int run(const Flags& flags) {
+  EndSignals signals;
   Log log(flags.log_level == "error");
   const auto failed = [&](const std::string& message) {
     log.error(message);
@@ -89,33 +134,48 @@ int run(const Flags& flags) {
   const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
-  const SystemClock clock;
-  kube::Metrics metrics;
-  kube::HttpLoop loop;
-  kube::Client client(loop, *config, clock,
-                      {.user_agent = "mbcas-controller/" MBCAS_VERSION, .metrics = &metrics});
-  if (const Result<void> checked =
-          controller::checkCluster(client, flags.name_space, flags.dry_run);
-      !checked) {
-    return failed(checked.error().message());
-  }
-
   std::unique_ptr<LineFile> audit;
   if (!flags.audit_log.empty()) {
     audit = std::make_unique<LineFile>(flags.audit_log);
     if (!audit->open()) return failed("--audit-log: cannot open " + flags.audit_log);
   }
-  controller::EngineOptions options{.name_space = flags.name_space,
-                                    .overrides = flags.settings,
-                                    .workers = flags.workers,
-                                    .dry_run = flags.dry_run,
-                                    .log = [&](const std::string& line) { log.info(line); }};
-  if (audit) options.audit = [&](const std::string& line) { audit->write(line); };
-  controller::Engine engine(client, options);
-  engine.start();
+  const SystemClock clock;
+  kube::Metrics metrics;
+  kube::HttpLoop loop;
+  const kube::ClientOptions client_options{.user_agent = "mbcas-controller/" MBCAS_VERSION,
+                                           .metrics = &metrics};
+  kube::Client client(loop, *config, clock, client_options);
+  controller::ReplicaOptions options{
+      .engine = {.name_space = flags.name_space,
+                 .overrides = flags.settings,
+                 .workers = flags.workers,
+                 .dry_run = flags.dry_run,
+                 .log = [&](const std::string& line) { log.info(line); },
+                 .log_error = [&](const std::string& line) { log.error(line); }},
+      .client = client_options,
+      .on_lost = [&] {
+        log.error("lost the lease; ends");
+        ::_exit(kFailed);
+      }};
+  if (audit) options.engine.audit = [&](const std::string& line) { audit->write(line); };
+  const auto seconds = [](double count) {
+    return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(count));
+  };
+  const std::string self = identity();
+  if (flags.leader_elect) {
+    options.election = {.name_space = flags.name_space,
+                        .name = controller::kLeaderLease,
+                        .identity = self,
+                        .lease = seconds(flags.lease_seconds),
+                        .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
+                        .retry = seconds(flags.lease_seconds * 2 / 15),
+                        .metrics = &metrics};
+  }
+  controller::Replica replica(client, std::move(options));
 
   kube::HealthServer health(metrics);
-  health.addReadyCheck("watches", [&] { return engine.hasSynced(); });
+  health.addLiveCheck("progress", [&] { return replica.live(); });
+  health.addReadyCheck("watches", [&] { return replica.ready(); });
   kube::HealthServer exposition(metrics);
   if (health_address->port >= 0) {
     const Result<int> port = health.start(health_address->host, health_address->port);
@@ -125,50 +185,19 @@ int run(const Flags& flags) {
     const Result<int> port = exposition.start(metrics_address->host, metrics_address->port);
     if (!port) return failed(port.error().message());
   }
-
-  const auto lead = [&] {
-    if (const Result<void> leads = engine.lead(std::chrono::minutes(5)); !leads) {
-      log.error(leads.error().message());
-      ::_exit(kFailed);
-    }
-    log.info(flags.dry_run ? "leads, and only recommends" : "leads");
-  };
-  const auto seconds = [](double count) {
-    return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(count));
-  };
-  const std::string self = identity();
-  kube::LeaderElector elector(client,
-                              {.name_space = flags.name_space,
-                               .name = controller::kLeaderLease,
-                               .identity = self,
-                               .lease = seconds(flags.lease_seconds),
-                               .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
-                               .retry = seconds(flags.lease_seconds * 2 / 15),
-                               .metrics = &metrics},
-                              {.on_started = lead,
-                               // Another may lead already: nothing more may be written.
-                               .on_lost =
-                                   [&] {
-                                     log.error("lost the lease; ends");
-                                     ::_exit(kFailed);
-                                   },
-                               .on_new_leader =
-                                   [&](const std::string& leader) {
-                                     if (leader != self) log.info("waits; the leader is " + leader);
-                                   }});
-  if (flags.leader_elect) {
-    if (const Result<void> started = elector.start(); !started) {
-      return failed(started.error().message());
-    }
-  } else {
-    lead();
+  if (const Result<void> checked =
+          controller::checkCluster(client, flags.name_space, flags.dry_run);
+      !checked) {
+    return failed(checked.error().message());
   }
 
-  int signal = 0;
-  sigwait(&signals, &signal);
-  log.info("stops");
-  engine.stop();
-  elector.stop();
+  log.info(flags.leader_elect ? "starts, as " + self : "starts, without leader election");
+  const std::stop_token stop = signals.ready();
+  const std::stop_callback say(stop, [&] { log.info("stops"); });
+  replica.start();
+  if (const Result<void> ended = replica.run(stop); !ended) {
+    return failed(ended.error().message());
+  }
   return kDone;
 }
 

@@ -1,7 +1,11 @@
 // doctor, pods, explain and top as their users run them, on a cluster that was written down.
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "test/support/command.h"
 #include "test/support/golden.h"
@@ -10,8 +14,39 @@
 namespace mbcas::test {
 namespace {
 
+using nlohmann::json;
+
+json toJson(const YAML::Node& node) {
+  json value;
+  if (node.IsMap()) {
+    for (const auto& member : node) value[member.first.Scalar()] = toJson(member.second);
+  } else if (node.IsSequence()) {
+    for (const auto& element : node) value.push_back(toJson(element));
+  } else {
+    value = node.Scalar();
+  }
+  return value;
+}
+
 class ClusterCommands : public testing::Test {
  protected:
+  // The cluster has the policies that this version installs.
+  ClusterCommands() {
+    json objects;
+    for (const auto& file : std::filesystem::directory_iterator("config/policy")) {
+      if (file.path().extension() != ".yaml") continue;
+      for (const YAML::Node& document : YAML::LoadAllFromFile(file.path())) {
+        const json object = toJson(document);
+        const std::string kind = object["kind"];
+        if (!kind.starts_with("ValidatingAdmissionPolicy")) continue;
+        objects["/apis/admissionregistration.k8s.io/v1 validatingadmissionpolic" +
+                std::string(kind.ends_with("Binding") ? "ybindings" : "ies")]
+            .push_back(object);
+      }
+    }
+    server.change(json{{"objects", objects}}.dump());
+  }
+
   Outcome run(std::vector<std::string> words) const {
     words.insert(words.begin(), MBCAS_BINARY);
     words.insert(words.end(), {"--kubeconfig", server.kubeconfig()});
@@ -102,6 +137,152 @@ TEST_F(ClusterCommands, MbcasIsNotInstalled) {
   expect("cluster-bare-pods.txt", {"pods", "list"});
   expect("cluster-bare-top.txt", {"top"});
   expect("cluster-bare-explain.txt", {"explain", "web-1"});
+}
+
+TEST_F(ClusterCommands, APodThatCannotBeRead) {
+  json pods = json::parse(server.content())["objects"]["/api/v1 pods"];
+  json odd = pods[0];
+  odd["metadata"]["name"] = "odd-1";
+  odd["spec"]["containers"] = "none at all";
+  pods.push_back(odd);
+  server.change(json{{"objects", {{"/api/v1 pods", pods}}}}.dump());
+  const Outcome outcome = run({"doctor"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out;
+  EXPECT_NE(outcome.out.find("unreadable   problem  Pod shop/odd-1 is passed over"),
+            std::string::npos)
+      << outcome.out;
+  const Outcome list = run({"pods", "list"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_NE(list.out.find("web-1"), std::string::npos) << list.out;
+}
+
+// Everything that somebody else chose says what a terminal would obey: colours, a title, the end of
+// a line, another direction of writing.
+const std::string kHostile = "\x1b[31m\x07\r\nFORGED\u009b2J\x7f\u202e\u2066 <b>&";
+
+void poison(json& value, const std::string& key = "") {
+  static const std::set<std::string> kChosen = {
+      "reason", "message",    "holderIdentity", "kubeletVersion", "leftAlone",    "gitVersion",
+      "basis",  "burstState", "heldBy",         "annotations",    "mbcas.io/mode"};
+  if (value.is_structured()) {
+    // A container's or a LimitRange's name; not one by which objects are found.
+    if (value.is_object() && value.contains("name") && !value.contains("namespace") &&
+        value["name"].is_string() && (value.contains("resources") || value.contains("usePeak"))) {
+      value["name"] = value["name"].get<std::string>() + kHostile;
+    }
+    for (auto& [name, child] : value.items()) {
+      poison(child, kChosen.contains(key) && value.is_object() ? key
+                    : value.is_array()                         ? key
+                                                               : name);
+    }
+  } else if (value.is_string() && kChosen.contains(key)) {
+    value = value.get<std::string>() + kHostile;
+  }
+}
+
+void expectHarmless(const std::string& text, const std::string& what) {
+  static const std::regex kObeyed(
+      "[\\x01-\\x09\\x0b-\\x1f\\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|"
+      "\xe2\x81[\xa6-\xa9]");
+  std::smatch found;
+  EXPECT_FALSE(std::regex_search(text, found, kObeyed)) << what << "\n" << found.prefix();
+  EXPECT_EQ(text.find("\nFORGED"), std::string::npos) << what << "\n" << text;
+}
+
+TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
+  json hostile = json::parse(server.content());
+  poison(hostile["objects"]);
+  for (auto& [path, text] : hostile["texts"].items()) {
+    if (!text.is_string()) {
+      poison(text);
+      continue;
+    }
+    // Lines of JSON, or one document.
+    std::string poisoned;
+    json whole = json::parse(text.get<std::string>(), nullptr, false);
+    if (!whole.is_discarded()) {
+      poison(whole);
+      poisoned = whole.dump();
+    } else {
+      std::istringstream lines(text.get<std::string>());
+      for (std::string line; std::getline(lines, line);) {
+        json parsed = json::parse(line, nullptr, false);
+        if (!parsed.is_discarded()) poison(parsed);
+        poisoned += (parsed.is_discarded() ? line + kHostile : parsed.dump()) + "\n";
+      }
+    }
+    text = poisoned;
+  }
+  hostile["objects"]["/api/v1 namespaces"][0]["metadata"]["labels"]["mbcas.io/mode"] = kHostile;
+  hostile["objects"]["/apis/scheduling.k8s.io/v1 priorityclasses"][0]["metadata"]["name"] =
+      kHostile;
+  for (json& pod : hostile["objects"]["/api/v1 pods"]) {
+    if (pod["metadata"]["name"] == "plain-1") {
+      pod["metadata"]["annotations"]["mbcas.io/max-cpu"] = kHostile;
+    }
+    if (pod["metadata"]["name"] == "gold-1") {
+      pod["metadata"]["annotations"]["mbcas.io/original-resources"] = kHostile;
+    }
+  }
+  server.change(hostile.dump());
+
+  std::size_t seen = 0;
+  const auto look = [&](const std::vector<std::string>& words) {
+    std::string what;
+    for (const std::string& word : words) what += word + " ";
+    const Outcome outcome = run(words);
+    expectHarmless(outcome.out, what);
+    expectHarmless(outcome.err, what);
+    if (outcome.out.find("FORGED") != std::string::npos) ++seen;
+    if (words.back() != "json") return;
+    const json parsed = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << what << outcome.out;
+  };
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"doctor"},
+                                             {"pods", "list", "-A"},
+                                             {"pods", "usage", "-A"},
+                                             {"top", "-A", "--once"},
+                                             {"explain", "web-1"},
+                                             {"explain", "batch-1"},
+                                             {"explain", "gold-1"},
+                                             {"explain", "plain-1"},
+                                             {"resize", "web-1", "--cpu", "1", "--dry-run"},
+                                             {"resize", "gold-1", "--cpu", "1"},
+                                             {"restore", "gold-1"},
+                                             {"restore", "--all"}}) {
+    look(words);
+    if (words[0] == "restore") continue;
+    for (const char* const format : {"wide", "json"}) {
+      if (std::string_view(format) == "wide" && words[0] != "pods" && words[0] != "top") continue;
+      std::vector<std::string> more = words;
+      more.insert(more.end(), {"-o", format});
+      look(more);
+    }
+  }
+  EXPECT_GT(seen, 12u) << "hostile text must have been shown for this to mean anything";
+
+  // Nor the server that refuses.
+  for (const char* const path :
+       {"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/pods/web-1", "/api/v1/pods",
+        "/api/v1/nodes", "/api/v1/namespaces/mbcas-system/configmaps/mbcas"}) {
+    server.fail(path, 403, "Forbidden", kHostile);
+  }
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"doctor"},
+                                             {"pods", "list"},
+                                             {"pods", "usage"},
+                                             {"top"},
+                                             {"explain", "web-1"},
+                                             {"resize", "web-1", "--cpu", "1"},
+                                             {"restore", "web-1"},
+                                             {"restore", "--all"},
+                                             {"pause"},
+                                             {"resume"}}) {
+    const Outcome outcome = run(words);
+    EXPECT_NE((outcome.out + outcome.err).find("FORGED"), std::string::npos) << words.front();
+    expectHarmless(outcome.out + outcome.err, words.front());
+  }
 }
 
 TEST_F(ClusterCommands, WrongArguments) {

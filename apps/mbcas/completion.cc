@@ -10,6 +10,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -251,6 +252,8 @@ Completion complete(const CLI::App& app, const std::vector<std::string>& words,
 std::string completionText(const Completion& completion) {
   std::string text;
   for (const Candidate& candidate : completion.candidates) {
+    // A name is typed as it is, or not at all.
+    if (view::printable(candidate.text) != candidate.text) continue;
     text += candidate.text;
     if (!candidate.description.empty()) text += "\t" + candidate.description;
     text += '\n';

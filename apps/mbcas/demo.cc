@@ -498,7 +498,7 @@ int demo(const DemoFlags& flags) {
   }
   if (ledger) {
     for (const std::string& failure : ledger->restore(*mounts).failures) {
-      fmt::print(stderr, "mbcas: {}\n", failure);
+      complain("mbcas", failure);
     }
   }
   if (!why_model.empty()) {

@@ -36,7 +36,7 @@ struct Flags {
 
 int doctorCommand(const Flags& flags) {
   const auto fail = [](const std::string& message) {
-    fmt::print(stderr, "mbcas doctor: {}\n", message);
+    complain("mbcas doctor", message);
     return kFailed;
   };
   Findings findings;

@@ -41,7 +41,7 @@ struct Flags {
 };
 
 int fail(const std::string& message) {
-  fmt::print(stderr, "mbcas explain: {}\n", message);
+  complain("mbcas explain", message);
   return kFailed;
 }
 
@@ -51,10 +51,13 @@ int show(const Evidence& evidence, const Flags& flags) {
     fmt::print("{}\n", explanationJson(evidence, explanation));
     return kDone;
   }
-  for (const std::string& note : evidence.notes) fmt::print(stderr, "mbcas explain: {}\n", note);
+  for (const std::string& note : evidence.notes) complain("mbcas explain", note);
   fmt::print("{}",
              explanationText(explanation, wantsColours(), isTerminal() ? terminalSize().width : 0));
-  if (!evidence.trouble.empty()) fmt::print("\n{}\n", evidence.trouble);
+  if (!evidence.trouble.empty()) {
+    say("");
+    say(evidence.trouble);
+  }
   return kDone;
 }
 
@@ -170,7 +173,7 @@ void addExplain(CLI::App& app, int& exit_code) {
   addClusterFlags(*command, flags->cluster);
   command->callback([flags, &exit_code] {
     if (!isTarget(flags->pod)) {
-      fmt::print(stderr, "mbcas explain: {}: not NAMESPACE/POD or POD\n", flags->pod);
+      complain("mbcas explain", fmt::format("{}: not NAMESPACE/POD or POD", flags->pod));
       exit_code = kUsage;
       return;
     }

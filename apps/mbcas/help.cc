@@ -83,7 +83,8 @@ A pod, or a namespace, opts out for good by label or annotation:
     {"restoring", "How to get back what pods declared",
      R"(One pod:            mbcas restore shop/web-1
 Everything, now:    mbcas pause        (mbcas resume goes on)
-For good:           mbcas restore --all, then uninstall
+For good:           mbcas restore --all, then kubectl delete -k config. (helm uninstall restores
+                    by itself.)
 A machine:          `mbcas run` puts every limit back when it ends; after a crash
                     mbcas restore --host, and the next `mbcas run` does it too
 

@@ -183,7 +183,7 @@ int inspectCgroups(const InspectFlags& flags) {
   raiseDescriptorLimit();
   Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
   if (!mounts) {
-    fmt::print(stderr, "mbcas: {}\n", mounts.error().message());
+    complain("mbcas", mounts.error().message());
     return kFailed;
   }
   auto source = std::make_unique<kernel::PodTree>(*mounts);
@@ -211,13 +211,13 @@ int inspectCgroups(const InspectFlags& flags) {
       fmt::print("{}\n", toJson(tree, sampler.counters(), pods, needs));
     } else {
       if (flags.watch && screen) fmt::print("\x1b[H\x1b[2J");
-      for (const std::string& layout : tree.layouts()) fmt::print("{}\n", layout);
+      for (const std::string& layout : tree.layouts()) say(layout);
       Report report;
       for (std::size_t i = 0; i < pods.size(); ++i) report.add(pods[i], needs[i]);
       fmt::print("{}", report.toString(wantsColours()));
       if (sampler.counters().failures > 0) {
-        fmt::print("{} readings failed; the last: {}\n", sampler.counters().failures,
-                   sampler.counters().last_failure);
+        say(fmt::format("{} readings failed; the last: {}", sampler.counters().failures,
+                        sampler.counters().last_failure));
       }
     }
     std::fflush(stdout);

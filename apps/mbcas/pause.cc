@@ -8,6 +8,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
 #include "mbcas/controller/cluster.h"
 
 namespace mbcas::cli {
@@ -26,16 +27,15 @@ struct Flags {
 };
 
 int pauseCommand(const Flags& flags, bool pause) {
-  const char* const word = pause ? "pause" : "resume";
-  const auto complain = [&](const std::string& message) {
-    fmt::print(stderr, "mbcas {}: {}\n", word, message);
+  const auto failed = [&](const std::string& message) {
+    complain(pause ? "mbcas pause" : "mbcas resume", message);
     return kFailed;
   };
   const auto connection = Connection::open(flags.cluster);
-  if (!connection) return complain(connection.error().message());
+  if (!connection) return failed(connection.error().message());
   const kube::ApiResult<void> done =
       setPaused((*connection)->client(), flags.cluster.system_namespace, pause);
-  if (!done) return complain(done.error().describe());
+  if (!done) return failed(done.error().describe());
   fmt::print("{}\n", pause ? "paused: the controller restores what pods declared"
                            : "resumed: the controller manages pods again");
   return kDone;

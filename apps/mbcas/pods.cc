@@ -55,7 +55,7 @@ struct Flags {
 };
 
 int fail(const std::string& message) {
-  fmt::print(stderr, "mbcas pods: {}\n", message);
+  complain("mbcas pods", message);
   return kFailed;
 }
 
@@ -65,7 +65,7 @@ void print(const std::vector<PodRow>& rows, const std::vector<std::string>& note
     fmt::print("{}\n", rowsJson(rows, notes));
     return;
   }
-  for (const std::string& note : notes) fmt::print(stderr, "mbcas pods: {}\n", note);
+  for (const std::string& note : notes) complain("mbcas pods", note);
   if (rows.empty()) {
     fmt::print(stderr, "no pods\n");
     return;

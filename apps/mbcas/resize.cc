@@ -11,6 +11,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/quantity.h"
 #include "mbcas/resize/resize.h"
@@ -49,7 +50,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  fmt::print(stderr, "mbcas resize: {}\n", message);
+  cli::complain("mbcas resize", message);
 }
 
 std::string text(std::optional<Millicores> cpu) {
@@ -71,7 +72,7 @@ class Report {
     if (flags_.output == "json") {
       fmt::print("{}\n", json(outcome, pod, containers));
     } else if (good) {
-      fmt::print("{}: {}\n", line(containers, *pod), verdictText(outcome));
+      say(fmt::format("{}: {}", line(containers, *pod), verdictText(outcome)));
     }
     if (!good) complain(fmt::format("{}/{}: {}", target_.name_space, target_.pod, why(outcome)));
     return good ? kDone : kFailed;

@@ -94,8 +94,8 @@ std::optional<LocalSocket> listen(const RunFlags& flags) {
   Result<LocalSocket> socket =
       LocalSocket::listen(flags.socket.empty() ? socketOf(flags.state) : flags.socket);
   if (socket) return *std::move(socket);
-  fmt::print(stderr, "mbcas: `mbcas top --host` will not see this run: {}\n",
-             socket.error().message());
+  complain("mbcas",
+           fmt::format("`mbcas top --host` will not see this run: {}", socket.error().message()));
   return std::nullopt;
 }
 
@@ -138,10 +138,10 @@ class Loop {
     const std::string time = formatRfc3339(clock_.wall());
     for (const host::PodView& pod : view.pods) {
       if (!pod.changed) continue;
-      fmt::print("{}\n", flags_.output == "json" ? host::changeJson(pod, time)
-                                                 : time + " " + host::changeLine(pod));
+      say(flags_.output == "json" ? host::changeJson(pod, time)
+                                  : time + " " + host::changeLine(pod));
     }
-    for (const std::string& note : view.notes) fmt::print(stderr, "mbcas: {}\n", note);
+    for (const std::string& note : view.notes) complain("mbcas", note);
     std::fflush(stdout);
   }
 
@@ -188,7 +188,7 @@ class Loop {
 
 int run(const RunFlags& flags) {
   const auto fail = [](const Error& error) {
-    fmt::print(stderr, "mbcas: {}\n", error.message());
+    complain("mbcas", error.message());
     return kFailed;
   };
   Result<host::HostConfig> config = readConfig(flags.file);
@@ -207,8 +207,8 @@ int run(const RunFlags& flags) {
   Result<host::Ledger> ledger = host::Ledger::open(flags.state);
   if (!ledger) return fail(ledger.error());
   if (!ledger->content().limits.empty() || !ledger->content().made.empty()) {
-    fmt::print(stderr, "mbcas: an earlier run did not end well; {}\n",
-               restoreText(ledger->restore(*mounts)));
+    complain("mbcas", fmt::format("an earlier run did not end well; {}",
+                                  restoreText(ledger->restore(*mounts))));
   }
   int exit_code = kDone;
   {
@@ -225,7 +225,7 @@ int run(const RunFlags& flags) {
     }
   }
   const host::Restored restored = ledger->restore(*mounts);
-  fmt::print(stderr, "mbcas: {}\n", restoreText(restored));
+  complain("mbcas", restoreText(restored));
   return restored.failures.empty() ? exit_code : kFailed;
 }
 
@@ -241,16 +241,16 @@ std::string restoreText(const host::Restored& restored) {
 int restoreHost(const std::string& root, const std::string& state) {
   const Result<kernel::Mounts> mounts = kernel::detectMounts(root);
   if (!mounts) {
-    fmt::print(stderr, "mbcas: {}\n", mounts.error().message());
+    complain("mbcas", mounts.error().message());
     return kFailed;
   }
   Result<host::Ledger> ledger = host::Ledger::open(state);
   if (!ledger) {
-    fmt::print(stderr, "mbcas: {}\n", ledger.error().message());
+    complain("mbcas", ledger.error().message());
     return kFailed;
   }
   const host::Restored restored = ledger->restore(*mounts);
-  fmt::print("{}\n", restoreText(restored));
+  say(restoreText(restored));
   return restored.failures.empty() ? kDone : kFailed;
 }
 

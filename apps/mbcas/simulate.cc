@@ -26,6 +26,7 @@
 #include "mbcas/sim/scenario.h"
 #include "mbcas/sim/simulation.h"
 #include "mbcas/sim/tuning.h"
+#include "mbcas/view/text.h"
 
 namespace mbcas::cli {
 namespace {
@@ -77,15 +78,16 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  fmt::print(stderr, "mbcas simulate: {}\n", message);
+  cli::complain("mbcas simulate", message);
 }
 
 // One scenario under one policy, pod by pod.
 std::string podTable(const Report& report) {
-  return fmt::format(
-             "{}   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
+  return view::printable(report.scenario) +
+         fmt::format(
+             "   policy {}   {:.0f} s   {:.0f}m used   fairness {:.3f}   scarce {:.0f} % of the "
              "time\n\n",
-             report.scenario, report.policy, report.seconds, report.used * 1000, report.fairness,
+             report.policy, report.seconds, report.used * 1000, report.fairness,
              report.scarce * 100) +
          tableOf(podRows(report), 1).toString(wantsColours());
 }
@@ -163,7 +165,9 @@ class Progress {
 
 Result<std::unique_ptr<sim::Policy>> policyOf(const std::string& name, const sim::Tuning& tuning,
                                               unsigned cpus) {
-  if (name != "responsive") return sim::makePolicy(name, cpus);
+  // Settings are those of one profile; every other policy is as it is by default.
+  const bool classic = tuning.estimator.kind == demand::Kind::kClassic;
+  if (name != (classic ? "classic" : "responsive")) return sim::makePolicy(name, cpus);
   demand::Settings estimator = tuning.estimator;
   estimator.cpus = cpus;
   return sim::makeMbcas(name, tuning.law, estimator);
@@ -221,11 +225,17 @@ int finish() {
   return kFailed;
 }
 
+// The profile whose settings --set and --sweep mean.
+control::Profile tunedProfile(const Flags& flags) {
+  return flags.policies == std::vector<std::string>{"classic"} ? control::Profile::kClassic
+                                                               : control::Profile::kResponsive;
+}
+
 int simulateAll(const Flags& flags) {
   const auto started = std::chrono::steady_clock::now();
   const auto scenarios = loadAll(flags.files, flags);
   if (!scenarios) return scenarios.error();
-  sim::Tuning tuning;
+  sim::Tuning tuning = sim::tuningOf(tunedProfile(flags));
   for (const std::string& setting : flags.settings) {
     if (const Result<void> good = sim::tune(tuning, setting); !good) {
       complain(good.error().message());
@@ -282,13 +292,13 @@ int simulateAll(const Flags& flags) {
 
 // Every scenario under MBCAS with these settings, beside the same without limits.
 Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Report>& unlimited,
-                  const sim::Tuning& tuning) {
+                  const std::string& policy, const sim::Tuning& tuning) {
   std::vector<Report> reports;
   std::vector<const Report*> beside;
   reports.reserve(scenarios.size());
   beside.reserve(scenarios.size());
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    reports.push_back(runOf(scenarios[i], "responsive", tuning, nullptr)->report);
+    reports.push_back(runOf(scenarios[i], policy, tuning, nullptr)->report);
     beside.push_back(&unlimited[i]);
   }
   std::vector<const Report*> pointers;
@@ -299,6 +309,12 @@ Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Repo
 
 int sweep(const Flags& flags) {
   const auto started = std::chrono::steady_clock::now();
+  const control::Profile profile = tunedProfile(flags);
+  const std::string policy = profile == control::Profile::kClassic ? "classic" : "responsive";
+  if (flags.policies != std::vector<std::string>{policy}) {
+    complain("--sweep: --policy must be responsive or classic");
+    return kUsage;
+  }
   const auto training = loadAll(flags.files, flags);
   if (!training) return training.error();
   const auto held_out = loadAll(flags.held_out, flags);
@@ -322,12 +338,12 @@ int sweep(const Flags& flags) {
   std::vector<Tried> tried;
   {
     const Progress progress(true);
-    for (sim::Candidate& candidate : sim::sweepCandidates()) {
+    for (sim::Candidate& candidate : sim::sweepCandidates(profile)) {
       progress.show(candidate.setting + " " + candidate.value);
       Tried& row = tried.emplace_back(Tried{std::move(candidate), {}, {}});
-      row.training = overallOf(*training, beside_training, row.candidate.tuning);
+      row.training = overallOf(*training, beside_training, policy, row.candidate.tuning);
       if (!held_out->empty()) {
-        row.held_out = overallOf(*held_out, beside_held_out, row.candidate.tuning);
+        row.held_out = overallOf(*held_out, beside_held_out, policy, row.candidate.tuning);
       }
     }
   }
@@ -360,16 +376,17 @@ void addSimulate(CLI::App& app, int& exit_code) {
   CLI::Option* compare =
       command->add_flag("--compare", flags->compare, "All policies, beside each other");
   compare->excludes(policy);
-  CLI::Option* tries =
-      command->add_flag("--sweep", flags->sweep, "MBCAS with every setting changed in turn");
-  tries->excludes(policy)->excludes(compare);
+  CLI::Option* tries = command->add_flag(
+      "--sweep", flags->sweep,
+      "MBCAS with every setting changed in turn; --policy classic: those of its estimator");
+  tries->excludes(compare);
   command->add_option("--held-out", flags->held_out, "Scenarios on which a sweep is checked")
       ->needs(tries);
   command
-      ->add_option(
-          "--set", flags->settings,
-          fmt::format("A setting of MBCAS responsive, as headroom=1.5; times in seconds: {}",
-                      fmt::join(sim::tuningNames(), ", ")))
+      ->add_option("--set", flags->settings,
+                   fmt::format("A setting of MBCAS, as headroom=1.5; of classic with --policy "
+                               "classic; times in seconds: {}",
+                               fmt::join(sim::tuningNames(), ", ")))
       ->allow_extra_args(false)
       ->excludes(tries);
   command->add_option("--seed", flags->seed, "Another seed than the scenario's");

@@ -163,6 +163,11 @@ TEST(Simulate, Sweep) {
   EXPECT_NE(outcome.out.find("\nburst-hold"), std::string::npos);
   EXPECT_NE(contents(page.path()).find("Throttling against slack, held out"), std::string::npos);
   EXPECT_EQ(simulate({kSample, "--held-out", kSample}).exit_code, 2) << "of a sweep only";
+  const auto classic = simulate({kSample, "--sweep", "--policy", "classic", "--duration", "20"});
+  EXPECT_EQ(classic.exit_code, 0) << classic.err;
+  EXPECT_NE(classic.out.find("throttle-threshold"), std::string::npos) << classic.out;
+  EXPECT_EQ(classic.out.find("headroom"), std::string::npos) << classic.out;
+  EXPECT_EQ(simulate({kSample, "--sweep", "--policy", "static"}).exit_code, 2);
 }
 
 TEST(Simulate, BadInputSaysWhere) {

@@ -48,7 +48,7 @@ struct Options {
 };
 
 void complain(std::string_view message) {
-  fmt::print(stderr, "mbcas solve: {}\n", message);
+  cli::complain("mbcas solve", message);
 }
 
 // Input from anybody, perhaps without end: no more of it is kept than a problem may be long.
@@ -112,9 +112,8 @@ std::string table(const Problem& problem, const Clearing& clearing, bool colours
     constexpr std::size_t kLongestId = 40;
     const market::Award& award = clearing.pods[i];
     // An id is anybody's text.
-    pods.row({view::printable(std::string_view(problem.pods[i].id).substr(0, kLongestId)),
-              fmt::format("{}m", award.cpu.count()), std::string(name(award.bound)),
-              explain(problem, clearing, i)});
+    pods.row({problem.pods[i].id.substr(0, kLongestId), fmt::format("{}m", award.cpu.count()),
+              std::string(name(award.bound)), explain(problem, clearing, i)});
   }
   return fmt::format("{}   price {}   {}m of {}m allocated\n\n{}",
                      view::paint(name(clearing.mode), mode, colours), price,

@@ -12,7 +12,17 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mbcas/view/text.h"
+
 namespace mbcas::cli {
+
+void say(std::string_view line) {
+  fmt::print("{}\n", view::printable(line));
+}
+
+void complain(std::string_view speaker, std::string_view message) {
+  fmt::print(stderr, "{}: {}\n", speaker, view::printable(message));
+}
 
 bool isTerminal() {
   return ::isatty(STDOUT_FILENO) != 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct TerminalSize {
   std::size_t width = 80;
   std::size_t height = 24;
 };
+
+// What a command says, a line each. Names and messages in it may be anybody's: what a terminal
+// would obey is shown instead. Text that mbcas/view made, and JSON, can be printed as they are.
+void say(std::string_view line);                                    // to standard output
+void complain(std::string_view speaker, std::string_view message);  // "speaker: message"
 
 bool isTerminal();    // standard output is one
 bool wantsColours();  // it is, and NO_COLOR is not set

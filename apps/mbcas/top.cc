@@ -53,7 +53,7 @@ struct Flags {
 };
 
 int fail(const std::string& message) {
-  fmt::print(stderr, "mbcas top: {}\n", message);
+  complain("mbcas top", message);
   return kFailed;
 }
 
@@ -207,7 +207,7 @@ int showOnce(Source& source, const Flags& flags) {
     fmt::print("{}\n", topJson(*view));
     return kDone;
   }
-  for (const std::string& note : view->notes) fmt::print(stderr, "mbcas top: {}\n", note);
+  for (const std::string& note : view->notes) complain("mbcas top", note);
   if (view->rows.empty()) {
     fmt::print(stderr, "no pods\n");
   } else {

@@ -11,6 +11,8 @@ COLUMNS = [
     ("throttled", "throttled, ms/s", "by limits, all containers together", "less"),
     ("waited", "waited, %", "PSI: time in which something in a container waited for CPU, whatever "
      "the reason; added up", "less"),
+    ("psi", "PSI improvement, %", "how much less than with static limits that is; only where the "
+     "kernel has PSI", "more"),
     ("p50", "p50, ms", "latency of the (first) service, from when a request was due", "less"),
     ("p99", "p99, ms", "", "less"),
     ("p99.9", "p99.9, ms", "", "less"),
@@ -73,12 +75,20 @@ class Table:
     """The medians of one scenario with their spread, without columns in which nothing is known."""
 
     def __init__(self, policies):
-        self.rows = {policy: {key: [run["measured"][key] for run in runs]
+        self.rows = {policy: {key: [run["measured"].get(key) for run in runs]
                               for key, *_ in COLUMNS} for policy, runs in policies.items()}
+        self.add_psi_improvement()
         self.columns = [column for column in COLUMNS if any(
             value is not None for row in self.rows.values() for value in row[column[0]])]
         self.runs = {policy: len(runs) for policy, runs in policies.items()}
         self.seconds = {policy: runs[0]["scenario"].seconds for policy, runs in policies.items()}
+
+    def add_psi_improvement(self):
+        """Beside the median of static limits. Their own is left out: it is 0 by definition."""
+        static = self.median("static", "waited") if "static" in self.rows else None
+        for policy, row in self.rows.items():
+            row["psi"] = [None if not static or waited is None or policy == "static"
+                          else (1 - waited / static) * 100 for waited in row["waited"]]
 
     def ranked(self, policy, key):
         """What a run did not reach lies beyond what any other did."""

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -36,29 +37,40 @@ constexpr Nanos kLongestCheckDelay = seconds(10);
 // A watch costs a request when it is renewed, and nothing else. Bookmarks show that it lives.
 constexpr Nanos kWatchTime = std::chrono::minutes(30);
 constexpr Nanos kPatienceAtTheEnd = seconds(2);
+// A loop that stands still for so long was stopped from outside, and heard nothing meanwhile.
+constexpr Nanos kStoodStill = seconds(15);
+// Samples without which the agent is blind, where they are rare.
+constexpr int kSamplesMissed = 5;
 
 // The watches. Handlers only say that something changed; who wants to know looks at the stores.
 class Watches {
   using Keys = std::vector<std::string>;
+  using Failed = std::function<void(std::string_view kind, const kube::ApiError& error)>;
 
  public:
   Watches(kube::Client& client, const AgentOptions& options, const std::function<void()>& changed,
-          const std::function<void(std::string kind, std::string error)>& failed)
-      : pods(client, watch<kube::Pod>(
-                         failed, {.field_selector = "spec.nodeName=" + options.node_name,
-                                  // A static pod's cgroup is named by a hash that only they tell.
-                                  .annotations = Keys{"mbcas.io/", "kubernetes.io/config."}})),
+          const Failed& failed)
+      : pods(client,
+             watch<kube::Pod>(options, failed,
+                              {.field_selector = "spec.nodeName=" + options.node_name,
+                               // A static pod's cgroup is named by a hash that only they tell.
+                               .annotations = Keys{"mbcas.io/", "kubernetes.io/config."}})),
         allocations(client, watch<PodAllocation>(
-                                failed, {.label_selector = fmt::format(
-                                             "{}={}", podallocation::kNodeLabel, options.node_name),
-                                         .annotations = Keys{}})),
-        nodes(client,
-              watch<kube::Node>(failed, {.field_selector = "metadata.name=" + options.node_name,
-                                         .annotations = Keys{}})),
-        settings(client, watch<kube::ConfigMap>(failed, {.name_space = options.name_space,
-                                                         .field_selector = fmt::format(
-                                                             "metadata.name={}", kSettingsName),
-                                                         .annotations = Keys{}})) {
+                                options, failed,
+                                {.label_selector = fmt::format("{}={}", podallocation::kNodeLabel,
+                                                               options.node_name),
+                                 .annotations = Keys{},
+                                 .labels = Keys{}})),
+        nodes(client, watch<kube::Node>(options, failed,
+                                        {.field_selector = "metadata.name=" + options.node_name,
+                                         .annotations = Keys{},
+                                         .labels = Keys{}})),
+        settings(client, watch<kube::ConfigMap>(
+                             options, failed,
+                             {.name_space = options.name_space,
+                              .field_selector = fmt::format("metadata.name={}", kSettingsName),
+                              .annotations = Keys{},
+                              .labels = Keys{}})) {
     const auto listen = [&](auto& informer) {
       informer.onChange([changed](const auto&) { changed(); });
     };
@@ -74,17 +86,33 @@ class Watches {
     nodes.start();
     settings.start();
   }
-  // The kinds whose watch is open.
+  // The kinds whose watch has brought something since it last failed.
   std::vector<std::string> working() const {
     std::vector<std::string> kinds;
     const auto look = [&]<class T>(const kube::Informer<T>& informer) {
-      if (informer.phase() == kube::WatchPhase::kWatching) kinds.emplace_back(T::kind().plural);
+      if (informer.health().last_error.empty()) kinds.emplace_back(T::kind().plural);
     };
     look(pods);
     look(allocations);
     look(nodes);
     look(settings);
     return kinds;
+  }
+  // When each was last heard.
+  std::vector<WatchEvidence> evidence() const {
+    std::vector<WatchEvidence> out;
+    const auto look = [&]<class T>(const kube::Informer<T>& informer) {
+      const kube::WatchHealth health = informer.health();
+      WatchEvidence& watch = out.emplace_back();
+      watch.kind = T::kind().plural;
+      if (health.synced) watch.heard = health.progress;
+      watch.error = health.last_error;
+    };
+    look(pods);
+    look(allocations);
+    look(nodes);
+    look(settings);
+    return out;
   }
   bool synced() const {
     return pods.hasSynced() && allocations.hasSynced() && nodes.hasSynced() && settings.hasSynced();
@@ -97,12 +125,13 @@ class Watches {
 
  private:
   template <class T>
-  static kube::WatchOptions watch(const std::function<void(std::string, std::string)>& failed,
+  static kube::WatchOptions watch(const AgentOptions& agent, const Failed& failed,
                                   kube::WatchOptions options) {
     options.watch_time = kWatchTime;
-    options.on_error = [failed](const kube::ApiError& error) {
-      failed(std::string(T::kind().plural), error.describe());
-    };
+    // Longer than from one bookmark to the next, and so short that a watch that was opened again
+    // has brought a bookmark before the agent counts as blind. To open a watch is one request.
+    options.idle_timeout = agent.sight.watches / 3;
+    options.on_error = [failed](const kube::ApiError& error) { failed(T::kind().plural, error); };
     return options;
   }
 };
@@ -136,10 +165,8 @@ class Agent::Impl {
         outbox_({.seed = std::random_device{}()}),
         watches_(
             client, options_, [changed = changed_] { *changed = true; },
-            [this](std::string kind, std::string error) {
-              inbox_->post([this, kind = std::move(kind), error = std::move(error)] {
-                trouble("watching " + kind, error);
-              });
+            [this](std::string_view kind, const kube::ApiError& error) {
+              inbox_->post([this, kind = std::string(kind), error] { watchFailed(kind, error); });
             }) {}
 
   ~Impl() { inbox_->close(); }
@@ -147,6 +174,7 @@ class Agent::Impl {
   Result<void> run() {
     if (const Result<void> good = readSettings(nullptr); !good) return failure(good.error());
     publish({});
+    started_ = last_tick_ = clock_.monotonic();
     checker_ = std::jthread([this](const std::stop_token& stop) { checkCluster(stop); });
     MonotonicTime tick = clock_.monotonic();
     while (!ended_) {
@@ -224,6 +252,12 @@ class Agent::Impl {
     }
   }
 
+  void watchFailed(const std::string& kind, const kube::ApiError& error) {
+    // An object that is passed over is told of once, and the watch goes on.
+    if (error.reason == kube::ApiError::kUnreadable) return complain(error.message);
+    trouble("watching " + kind, error.describe());
+  }
+
   // The world of the pipeline, if anything of it changed.
   void look() {
     if (!watches_.synced() || !changed_->exchange(false)) return;
@@ -273,6 +307,9 @@ class Agent::Impl {
     look();
     const Outcome& outcome = pipeline_.tick();
     for (const std::string& note : outcome.notes) say(note);
+    tellLayouts();
+    watchSight(now);
+    askHttpLoop(now);
     for (const std::string& uid : outcome.ended) {
       outbox_.forget(uid);
       lines_.erase(uid);
@@ -301,10 +338,62 @@ class Agent::Impl {
     }
   }
 
+  // Where pods are found, and how: each layout once.
+  void tellLayouts() {
+    static constexpr std::size_t kMost = 16;  // a node has one; nested nodes have more
+    const sense::SenseCounters& counters = pipeline_.counters();
+    const std::uint64_t found = counters.pods_started + counters.containers_started;
+    if (std::exchange(layouts_of_, found) == found) return;
+    for (const std::string& layout : pipeline_.layouts()) {
+      if (layouts_.size() < kMost && layouts_.insert(layout).second) {
+        say("pods are found in " + layout);
+      }
+    }
+  }
+
+  // ---- Sight ----
+
+  void watchSight(MonotonicTime now) {
+    const Nanos stood_still = std::max(kStoodStill, settings_.sample_interval * 2);
+    if (now - std::exchange(last_tick_, now) > stood_still) answers_.forget();
+    Evidence evidence{.started = started_,
+                      .watches = watches_.evidence(),
+                      .answering = answers_.since(),
+                      .cgroups = pipeline_.cgroups()};
+    SightBounds bounds = options_.sight;
+    bounds.cgroups = std::max(bounds.cgroups, settings_.sample_interval * kSamplesMissed);
+    const Sight::State before = sight_.state;
+    sight_ = agent::look(evidence, bounds, now);
+    if (sight_.state == before) return;
+    if (sight_.state == Sight::State::kBlind) {
+      complain(fmt::format(
+          "blind: {}. Until that changes the agent publishes nothing and does not renew its Lease; "
+          "after {} s the controller raises limits below the declared ones back to them. {}",
+          sight_.what, std::chrono::ceil<seconds>(settings_.silence).count(), sight_.remedy));
+    } else if (before == Sight::State::kBlind) {
+      say("sees again");
+    }
+  }
+
+  // Whether the HTTP loop still runs what it is given.
+  void askHttpLoop(MonotonicTime now) {
+    if (http_loop_asked_ || now < ask_http_loop_at_) return;
+    ask_http_loop_at_ = now + kLeaseInterval;
+    http_loop_asked_ = now;
+    client_.loop().post(
+        [this, inbox = inbox_] { inbox->post([this] { http_loop_asked_.reset(); }); });
+  }
+
+  Health health() const {
+    Health health{.sight = sight_, .refused = refused_};
+    if (http_loop_asked_) health.http_loop_silent = clock_.monotonic() - *http_loop_asked_;
+    return health;
+  }
+
   // ---- Writes ----
 
   void send(MonotonicTime now) {
-    if (!connected_) return;
+    if (!connected_ || !sight_.seeing()) return;
     while (std::optional<Wish> wish = outbox_.take(now)) {
       ++under_way_;
       auto line = lines_.extract(wish->uid);
@@ -357,7 +446,7 @@ class Agent::Impl {
   // ---- The Lease ----
 
   void renew(MonotonicTime now) {
-    if (!connected_ || options_.dry_run || renewing_ || now < renew_at_) return;
+    if (!connected_ || !sight_.seeing() || options_.dry_run || renewing_ || now < renew_at_) return;
     renewing_ = true;
     // Agents that started together spread over the interval with their second renewal, and no later
     // coincidence lasts.
@@ -377,6 +466,8 @@ class Agent::Impl {
     const MonotonicTime now = clock_.monotonic();
     if (!error) {
       ++counters_.renewed;
+      answers_.answered(now);
+      refused_.clear();
       lease_failures_ = 0;
       recovered("renewing the Lease");
       answers(now);
@@ -384,6 +475,12 @@ class Agent::Impl {
       return;
     }
     trouble("renewing the Lease", error->describe());
+    if (error->transient()) {
+      answers_.failed(now);
+    } else {
+      answers_.answered(now);
+      refused_ = error->describe();
+    }
     // Sooner than its turn: silence gives the pods their old limits back. But not sooner than the
     // server asks for.
     renew_at_ = now + std::min(kLeaseInterval, std::max(backoff(++lease_failures_, chance()),
@@ -400,21 +497,26 @@ class Agent::Impl {
   void wait(MonotonicTime tick) {
     const MonotonicTime now = clock_.monotonic();
     MonotonicTime until = tick;
-    if (connected_ && !options_.dry_run) {
+    if (connected_ && sight_.seeing() && !options_.dry_run) {
       if (const auto next = outbox_.next(now)) until = std::min(until, *next);
       if (!renewing_) until = std::min(until, renew_at_);
     }
     const Nanos left = std::max(Nanos(0), until - now);
     const timespec timeout{.tv_sec = left.count() / 1'000'000'000,
                            .tv_nsec = left.count() % 1'000'000'000};
-    std::array<pollfd, 3> fds{
+    const auto descriptor = [](const std::optional<LocalSocket>& socket) {
+      return socket ? socket->fd() : -1;
+    };
+    std::array<pollfd, 4> fds{
         {{.fd = inbox_->fd(), .events = POLLIN, .revents = 0},
          {.fd = options_.signals, .events = POLLIN, .revents = 0},
-         {.fd = options_.socket ? options_.socket->fd() : -1, .events = POLLIN, .revents = 0}}};
+         {.fd = descriptor(options_.socket), .events = POLLIN, .revents = 0},
+         {.fd = descriptor(options_.probe_socket), .events = POLLIN, .revents = 0}}};
     if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
     if (fds[0].revents != 0) inbox_->run();
     if (fds[1].revents != 0) takeSignal();
     if (fds[2].revents != 0) options_.socket->serve([this] { return stateJson(pipeline_.view()); });
+    if (fds[3].revents != 0) options_.probe_socket->serve([this] { return probeAnswer(health()); });
   }
 
   void takeSignal() {
@@ -449,6 +551,7 @@ class Agent::Impl {
   AgentCounters counters() const {
     AgentCounters counters = counters_;
     counters.waiting = outbox_.waiting();
+    counters.blind = sight_.state == Sight::State::kBlind;
     return counters;
   }
 
@@ -480,6 +583,15 @@ class Agent::Impl {
   std::map<std::string, std::string, std::less<>> lines_;  // of the log, by UID: to be written
   AgentCounters counters_;
   Result<void> result_;
+  Sight sight_;
+  Answers answers_;
+  std::string refused_;  // what the server last said to the Lease, if it refused it
+  MonotonicTime started_{};
+  MonotonicTime last_tick_{};
+  MonotonicTime ask_http_loop_at_{};
+  std::optional<MonotonicTime> http_loop_asked_{};  // and has not answered
+  std::set<std::string> layouts_;                   // that were told
+  std::uint64_t layouts_of_ = 0;                    // cgroups found until then
   MonotonicTime renew_at_{};
   int lease_failures_ = 0;
   int under_way_ = 0;

@@ -6,7 +6,8 @@
 //
 // Two threads: the one in run(), which samples, decides and never waits for the server, and the
 // HTTP loop, which does nothing else. While the server does not answer the agent goes on sensing;
-// what waits to be written is always the newest.
+// what waits to be written is always the newest. While the agent is blind (sight.h) it writes
+// nothing, and does not renew its Lease.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "mbcas/agent/sight.h"
 #include "mbcas/agent/view.h"
 #include "mbcas/base/local_socket.h"
 #include "mbcas/base/result.h"
@@ -35,7 +37,9 @@ struct AgentOptions {
   bool dry_run = false;                     // decide and log; write nothing, no Lease
   int samples = 0;   // end after so many that were taken with the cluster known; 0: go on
   int signals = -1;  // a signalfd: SIGUSR1 shows the state, any other signal ends run()
-  std::optional<LocalSocket> socket{};  // shows the state
+  std::optional<LocalSocket> socket{};        // shows the state
+  std::optional<LocalSocket> probe_socket{};  // answers probes; see sight.h
+  SightBounds sight{};
   // All on the thread of run().
   std::function<void(const std::string& line)> log{};
   std::function<void(const std::string& line)> log_error{};
@@ -52,6 +56,7 @@ struct AgentCounters {
   std::uint64_t gone = 0;  // the pod had ended
   std::uint64_t renewed = 0;
   std::uint64_t waiting = 0;  // at present
+  bool blind = false;         // at present
 };
 
 class Agent {

@@ -280,7 +280,6 @@ class ModelCluster {
   static std::string podJson(const ModelPod& pod) {
     std::string containers;
     std::string statuses;
-    std::vector<podallocation::OriginalCpu> original;
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
       const ModelContainer& container = pod.containers[c];
       const char* const comma = c == 0 ? "" : ",";
@@ -291,31 +290,34 @@ class ModelCluster {
           R"({}{{"name":"{}","containerID":"model://{}","restartCount":0,"state":{{"running":{{}}}},
              "resources":{{"limits":{{"cpu":"{}m"}}}}}})",
           comma, container.name, container.name, pod.actual[c].count());
-      original.push_back({container.name, container.request, container.limit});
-    }
-    std::string annotation;
-    if (pod.original_kept) {
-      std::string text;
-      JsonWriter(text).value(podallocation::encodeOriginal(original));
-      annotation = fmt::format(R"(,"{}":{})", podallocation::kOriginalResources, text);
     }
     return fmt::format(
         R"({{"metadata":{{"name":"{0}","namespace":"{1}","uid":"{0}",
-            "annotations":{{"a":"b"{2}{3}}}}},
-            "spec":{{"nodeName":"n1","priority":{4},"containers":[{5}]}},
-            "status":{{"phase":"{6}","qosClass":"{7}","containerStatuses":[{8}],
-            "conditions":[{{"type":"Ready","status":"{9}"}}]}}}})",
-        pod.uid, pod.name_space, annotation, pod.annotations, pod.priority, containers, pod.phase,
-        pod.qos, statuses, pod.ready ? "True" : "False");
+            "annotations":{{"a":"b"{2}}}}},
+            "spec":{{"nodeName":"n1","priority":{3},"containers":[{4}]}},
+            "status":{{"phase":"{5}","qosClass":"{6}","containerStatuses":[{7}],
+            "conditions":[{{"type":"Ready","status":"{8}"}}]}}}})",
+        pod.uid, pod.name_space, pod.annotations, pod.priority, containers, pod.phase, pod.qos,
+        statuses, pod.ready ? "True" : "False");
   }
 
   std::string allocationJson(const ModelPod& pod) const {
     std::string json = podallocation::applySpec({pod.uid, pod.uid}, *pod.spec);
     if (!pod.judged) return json;
     json.pop_back();
+    std::string original;
+    if (pod.original_kept) {
+      for (const ModelContainer& container : pod.containers) {
+        original += fmt::format(R"({}{{"name":"{}","request":"{}m","limit":"{}m"}})",
+                                original.empty() ? R"("original":[)" : ",", container.name,
+                                container.request.count(), container.limit.count());
+      }
+      original += "],";
+    }
     json += fmt::format(
-        R"(,"status":{{"appliedCPULimit":"{}m","bounds":{{"managed":{},"weight":{},"reason":"{}")",
-        pod.inForce().count(), pod.managed, pod.weight, pod.managed ? "bounds" : "left out");
+        R"(,"status":{{{}"appliedCPULimit":"{}m","bounds":{{"managed":{},"weight":{},"reason":"{}")",
+        original, pod.inForce().count(), pod.managed, pod.weight,
+        pod.managed ? "bounds" : "left out");
     if (pod.managed) {
       json += fmt::format(R"(,"floor":"{}m","ceiling":"{}m")", floorOf(pod).count(),
                           ceilingOf(pod).count());

@@ -22,16 +22,16 @@ std::string_view cgroupUid(const kube::Pod& pod) {
 }
 
 // Its containers that can be managed; why none can, if so.
-std::string takeContainers(const kube::Pod& pod, Member& member) {
-  const auto declared = policy::declaredCpu(pod);
-  if (!declared) return declared.error().message();
+std::string takeContainers(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+                           Member& member) {
+  const std::vector<podallocation::OriginalCpu> original =
+      policy::recordedOriginal(pod, allocation);
   const bool requests_follow = pod.qos == kube::QosClass::kGuaranteed;
   std::string obstacle = "it has no container to manage";
   Millicores request;
   for (const kube::Container& container : pod.containers) {
     if (container.role == kube::ContainerRole::kInit) continue;
-    const std::optional<policy::ManagedContainer> managed =
-        policy::manageable(container, *declared);
+    const std::optional<policy::ManagedContainer> managed = policy::manageable(container, original);
     if (!managed) {
       obstacle =
           fmt::format("container {} {}", container.name.view(), policy::leftAlone(container)->why);
@@ -82,7 +82,7 @@ Member memberOf(const kube::Pod& pod, const podallocation::PodAllocation* alloca
     member.applied = allocation->applied.value_or(Millicores(0));
   }
 
-  const std::string obstacle = takeContainers(pod, member);
+  const std::string obstacle = takeContainers(pod, allocation, member);
   if (settings.paused) {
     member.left_alone = "MBCAS is paused";
   } else if (const auto apart = policy::leftAlone(pod, settings)) {

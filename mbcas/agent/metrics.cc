@@ -83,6 +83,7 @@ std::string metricsText(const View& view, const AgentCounters& counters) {
   text.value(number(counters.gone), R"({result="gone"})");
   text.metric("mbcas_agent_writes_waiting", "gauge", "Decisions that are not written yet",
               number(counters.waiting));
+  text.metric("mbcas_agent_blind", "gauge", "1 while the agent is blind", counters.blind ? 1 : 0);
   counter("mbcas_agent_lease_renewals_total", "Renewals of the agent's Lease", counters.renewed);
   return text.take();
 }

@@ -13,6 +13,7 @@
 #include "mbcas/control/guards.h"
 #include "mbcas/control/law.h"
 #include "mbcas/demand/demand.h"
+#include "mbcas/kernel/names.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
@@ -27,6 +28,10 @@ constexpr std::size_t kKeptNotes = 20;
 constexpr Nanos kAsGoodAsLost = std::chrono::minutes(1);
 // A limit that differs so long from what Kubernetes says is no resize under way.
 constexpr Nanos kLongestResize = std::chrono::seconds(30);
+// A running container whose cgroup is not found for so long is not one that is just starting.
+constexpr Nanos kLongestStart = std::chrono::seconds(30);
+// So many missing cgroups are told of one by one at one sample. More are one trouble, not many.
+constexpr std::size_t kToldAtOnce = 5;
 constexpr std::string_view kAwaitsBounds =
     "keeps its limit until the cluster's policy has judged it";
 
@@ -87,6 +92,8 @@ class Pipeline::Impl {
   const Outcome& tick();
   const View& view();
   const sense::SenseCounters& counters() const { return sampler_.counters(); }
+  const CgroupEvidence& cgroups() const { return cgroups_; }
+  std::vector<std::string> layouts() const { return sampler_.source().layouts(); }
 
  private:
   struct Container {
@@ -107,7 +114,9 @@ class Pipeline::Impl {
     std::optional<std::size_t> place{};  // among the pods that the law decides about
     std::optional<Spec> said{};  // what its PodAllocation says, once the last wish is written
     MonotonicTime said_at{};
-    bool confirmed = false;  // the cluster shows it
+    bool confirmed = false;                  // the cluster shows it
+    std::optional<MonotonicTime> missing{};  // since when a cgroup of it is not found
+    bool told_missing = false;
   };
 
   bool take(World world);
@@ -117,6 +126,11 @@ class Pipeline::Impl {
   void sample(MonotonicTime now);
   void join();
   void see(Pod& pod, MonotonicTime now);
+  bool runs(const Pod& pod) const;
+  std::string notFound(const Pod& pod) const;
+  bool readable(const Pod& pod, MonotonicTime now) const;
+  void gatherEvidence(MonotonicTime now);
+  void tellMissing(MonotonicTime now);
   bool throttlingBegan();
   // The classic estimator smooths by samples, not by time.
   bool adaptive() const { return options_.adaptive && settings_.estimator != "classic"; }
@@ -170,6 +184,7 @@ class Pipeline::Impl {
   MonotonicTime next_look_{};
   bool out_of_turn_ = false;
 
+  CgroupEvidence cgroups_{};
   Outcome outcome_{};
   std::vector<std::string> kept_notes_{};
   MonotonicTime sampled_at_{};
@@ -193,6 +208,12 @@ const View& Pipeline::view() {
 }
 const sense::SenseCounters& Pipeline::counters() const {
   return impl_->counters();
+}
+const CgroupEvidence& Pipeline::cgroups() const {
+  return impl_->cgroups();
+}
+std::vector<std::string> Pipeline::layouts() const {
+  return impl_->layouts();
 }
 
 void Pipeline::Impl::configure(const policy::Settings& settings) {
@@ -315,6 +336,8 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   needs_ = demand_.update(sampler_.tick());
   if (changed || joined_ != structureOf(sampler_.counters())) join();
   for (auto& [uid, pod] : pods_) see(pod, now);
+  gatherEvidence(now);
+  tellMissing(now);
   measureMachine(now);
   const bool began = throttlingBegan();
   // The next sample decides, whatever begins meanwhile.
@@ -388,6 +411,93 @@ void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
       demand_.resume(signals.cgroup, *container.limit, now);
     }
   }
+}
+
+// Whether it must have cgroups that can be read: the agent decides about it, and the kubelet says
+// that a container of it runs.
+bool Pipeline::Impl::runs(const Pod& pod) const {
+  return pod.member.left_alone.empty() &&
+         std::ranges::any_of(pod.member.containers, &MemberContainer::running);
+}
+
+// The cgroup of a running pod that is not found, and the names that were looked for; empty: all are
+// found.
+std::string Pipeline::Impl::notFound(const Pod& pod) const {
+  if (!pod.signals) {
+    return fmt::format("its cgroup is not found: looked for {}",
+                       kernel::podNamesOf(pod.member.cgroup));
+  }
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    const MemberContainer& member = pod.member.containers[c];
+    if (!member.running || pod.containers[c].signals) continue;
+    return fmt::format("the cgroup of container {} is not found: looked for {} in {}", member.name,
+                       kernel::containerNamesOf(member.id), signalsOf(pod)->path);
+  }
+  return {};
+}
+
+// Whether the counters and limits of its running containers have been read lately. No limit at all
+// is a reading too.
+bool Pipeline::Impl::readable(const Pod& pod, MonotonicTime now) const {
+  const sense::PodSignals* const signals = signalsOf(pod);
+  if (signals == nullptr) return false;
+  for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+    if (!pod.member.containers[c].running) continue;
+    if (!pod.containers[c].signals) return false;
+    const sense::CpuSignals& cpu = signals->containers[*pod.containers[c].signals].cpu;
+    if (cpu.good_until < now || !cpu.limit) return false;
+  }
+  return true;
+}
+
+void Pipeline::Impl::gatherEvidence(MonotonicTime now) {
+  cgroups_.managed = 0;
+  const Pod* unreadable = nullptr;
+  bool any = false;
+  for (const auto& [uid, pod] : pods_) {
+    if (!runs(pod)) continue;
+    ++cgroups_.managed;
+    if (readable(pod, now)) {
+      any = true;
+    } else if (unreadable == nullptr) {
+      unreadable = &pod;
+    }
+  }
+  cgroups_.error.clear();
+  if (cgroups_.managed == 0) {
+    const Result<void> root = sampler_.source().readable();
+    if (!root) cgroups_.error = root.error().message();
+    any = root.has_value();
+  } else if (!any) {
+    cgroups_.error = notFound(*unreadable);
+    if (cgroups_.error.empty()) cgroups_.error = sampler_.counters().last_failure;
+  }
+  if (any) cgroups_.read = now;
+}
+
+// Once for each pod.
+void Pipeline::Impl::tellMissing(MonotonicTime now) {
+  std::size_t told = 0;
+  std::size_t more = 0;
+  for (auto& [uid, pod] : pods_) {
+    if (pod.told_missing) continue;
+    std::string what = runs(pod) ? notFound(pod) : "";
+    if (what.empty()) {
+      pod.missing.reset();
+      continue;
+    }
+    if (!pod.missing) pod.missing = now;
+    if (now - *pod.missing < kLongestStart) continue;
+    pod.told_missing = true;
+    if (told == kToldAtOnce) {
+      ++more;
+      continue;
+    }
+    ++told;
+    note(fmt::format("{}/{}: {}, among the cgroups of {} pods. It keeps the limit that it has",
+                     pod.member.name_space, pod.member.name, what, sampler_.signals().size()));
+  }
+  if (more > 0) note(fmt::format("the cgroups of {} more pods are not found", more));
 }
 
 bool Pipeline::Impl::decidable(const Pod& pod) const {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "mbcas/agent/sight.h"
 #include "mbcas/agent/view.h"
 #include "mbcas/agent/world.h"
 #include "mbcas/base/clock.h"
@@ -63,6 +64,8 @@ class Pipeline {
   // Of the last sample; put together when it is asked for.
   const View& view();
   const sense::SenseCounters& counters() const;
+  const CgroupEvidence& cgroups() const;
+  std::vector<std::string> layouts() const;  // of cgroups, for a person
 
  private:
   class Impl;

@@ -22,6 +22,14 @@ double throttledPerSecond(ModelCluster& cluster, ModelAgent& agent, const ModelP
          static_cast<double>(span.count());
 }
 
+// A pod of which the kernel knows nothing.
+void addGhost(ModelCluster& cluster, const std::string& uid) {
+  ModelPod ghost = podOf(uid, {});
+  ghost.limits = ghost.actual = {200_m};
+  cluster.pods[uid] = ghost;
+  cluster.touch(cluster.pods[uid]);
+}
+
 TEST(Pipeline, BeginsWithTheLimitInForce) {
   ModelCluster cluster;
   ModelPod& web = cluster.add(podOf("web", {}));
@@ -182,14 +190,69 @@ TEST(Pipeline, SaysNothingOfAPodWithoutACgroup) {
   ModelAgent agent(cluster);
   agent.run(10s);
   const int writes = web.writes;
-  ModelPod ghost = podOf("ghost", {});
-  ghost.limits = ghost.actual = {200_m};
-  cluster.pods["ghost"] = ghost;
-  cluster.touch(cluster.pods["ghost"]);
-  agent.run(30s);
+  addGhost(cluster, "ghost");
+  agent.run(25s);
   EXPECT_EQ(cluster.pods["ghost"].writes, 0);
   EXPECT_EQ(agent.pod("ghost").left_alone, "its cgroup is not found");
   EXPECT_EQ(web.writes, writes);
+  EXPECT_TRUE(agent.notes.empty()) << "it may be starting";
+  agent.run(5min);
+  const std::vector<std::string> once = {
+      "shop/ghost: its cgroup is not found: looked for podghost, *-podghost.slice, among the "
+      "cgroups of 1 pods. It keeps the limit that it has"};
+  EXPECT_EQ(agent.notes, once);
+}
+
+TEST(Pipeline, SaysNothingOfAContainerWithoutACgroup) {
+  ModelCluster cluster;
+  ModelPod& web = cluster.add(podOf("web", {}));
+  ModelAgent agent(cluster);
+  web.containers.push_back({.name = "side"});
+  web.limits.push_back(500_m);
+  web.actual.push_back(500_m);
+  cluster.touch(web);
+  agent.run(5min);
+  ASSERT_EQ(agent.notes.size(), 1u);
+  EXPECT_NE(agent.notes[0].find("shop/web: the cgroup of container side is not found: looked for "
+                                "side, crio-side, cri-containerd-side.scope, "),
+            std::string::npos)
+      << agent.notes[0];
+  EXPECT_EQ(web.writes, 0);
+}
+
+// A tree that is not understood is one trouble, not one for each pod.
+TEST(Pipeline, TellsOfManyMissingCgroupsInAFewLines) {
+  ModelCluster cluster;
+  ModelAgent agent(cluster);
+  for (int i = 0; i < 50; ++i) addGhost(cluster, fmt::format("ghost-{}", i));
+  agent.run(5min);
+  ASSERT_EQ(agent.notes.size(), 6u);
+  EXPECT_EQ(agent.notes.back(), "the cgroups of 45 more pods are not found");
+}
+
+TEST(Pipeline, SeesWhileOneManagedPodCanBeRead) {
+  ModelCluster cluster;
+  ModelAgent agent(cluster);
+  const auto sees = [&] {
+    return agent.pipeline.cgroups().read && agent.now() - *agent.pipeline.cgroups().read <= 2s;
+  };
+  agent.run(5s);
+  EXPECT_TRUE(sees()) << "a node without pods";
+  EXPECT_EQ(agent.pipeline.cgroups().managed, 0u);
+  cluster.add(podOf("web", spin(1)));
+  addGhost(cluster, "ghost");
+  agent.run(10s);
+  EXPECT_TRUE(sees()) << "one can be read";
+  EXPECT_EQ(agent.pipeline.cgroups().managed, 2u);
+  cluster.remove("web");
+  agent.run(10s);
+  EXPECT_FALSE(sees()) << "none can be read";
+  EXPECT_EQ(agent.pipeline.cgroups().managed, 1u);
+  EXPECT_NE(agent.pipeline.cgroups().error.find("looked for podghost"), std::string::npos);
+  cluster.settings.paused = true;
+  cluster.changed = true;
+  agent.run(10s);
+  EXPECT_TRUE(sees()) << "none is to be read";
 }
 
 TEST(Pipeline, PausedItSaysNothingAndForgetsWhatWaits) {

@@ -6,34 +6,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "mbcas/base/utf8.h"
+
 namespace mbcas {
-namespace {
-
-// Length of the valid UTF-8 sequence at the start of text, 0 if there is none. Overlong forms,
-// surrogates and code points past U+10FFFF are not valid.
-std::size_t utf8Length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-    if (lead == 0xED && byte(1) > 0x9F) return 0;
-    return 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    if (lead == 0xF0 && byte(1) < 0x90) return 0;
-    if (lead == 0xF4 && byte(1) > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
-}
-
-}  // namespace
-
 void JsonWriter::separate() {
   if (after_key_) {
     after_key_ = false;
@@ -107,11 +82,14 @@ JsonWriter& JsonWriter::null() {
 }
 
 void JsonWriter::quote(std::string_view text) {
+  const auto escape = [&](char32_t unit) {
+    fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<std::uint32_t>(unit));
+  };
   out_.push_back('"');
   while (!text.empty()) {
-    const std::size_t length = utf8Length(text);
+    const Utf8Character character = firstCharacter(text);
     const char c = text.front();
-    if (length == 0) {
+    if (character.bytes == 0) {
       out_ += "\xEF\xBF\xBD";
     } else if (c == '"' || c == '\\') {
       out_.push_back('\\');
@@ -122,12 +100,16 @@ void JsonWriter::quote(std::string_view text) {
       out_ += "\\t";
     } else if (c == '\r') {
       out_ += "\\r";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned char>(c));
+    } else if (!isInvisible(character.code)) {
+      out_.append(text.substr(0, character.bytes));
+    } else if (character.code < 0x10000) {
+      // JSON asks for this below U+0020 only. The rest is for who looks at it on a terminal.
+      escape(character.code);
     } else {
-      out_.append(text.substr(0, length));
+      escape(0xD800 + ((character.code - 0x10000) >> 10));
+      escape(0xDC00 + ((character.code - 0x10000) & 0x3FF));
     }
-    text.remove_prefix(length == 0 ? 1 : length);
+    text.remove_prefix(character.bytes == 0 ? 1 : character.bytes);
   }
   out_.push_back('"');
 }

@@ -36,6 +36,13 @@ TEST(JsonWriter, EscapesWhatJsonRequires) {
             R"("a\"b\\c\n\t\r\u0001\u001f é")");
 }
 
+TEST(JsonWriter, EscapesWhatATerminalWouldObey) {
+  const std::string text = "a\x7f\u009b[31m\u202e\U000e0041 é中";
+  const std::string json = written([&](JsonWriter& writer) { writer.value(text); });
+  EXPECT_EQ(json, R"("a\u007f\u009b[31m\u202e\udb40\udc41 é中")");
+  EXPECT_EQ(nlohmann::json::parse(json), text);
+}
+
 TEST(JsonWriter, ReplacesInvalidUtf8) {
   EXPECT_EQ(written([](JsonWriter& json) {
               json.value(

@@ -119,11 +119,19 @@ std::string toText(Int number) {
 }  // namespace
 
 Result<Quantity> Quantity::parse(std::string_view text) {
+  return parse(text, false);
+}
+
+Result<Quantity> Quantity::parseSaturating(std::string_view text) {
+  return parse(text, true);
+}
+
+Result<Quantity> Quantity::parse(std::string_view text, bool saturate) {
   const auto bad = [&](std::string_view why) {
     return failure(fmt::format("not a quantity: \"{}\": {}", text.substr(0, 64), why));
   };
   if (text.empty()) return bad("it is empty");
-  if (text.size() > kMaxText) return bad("it is too long");
+  if (text.size() > kMaxText && !saturate) return bad("it is too long");
 
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');
@@ -159,6 +167,7 @@ Result<Quantity> Quantity::parse(std::string_view text) {
     nanos = std::min(nanos.value_or(kMaxNanos), kMaxBinaryNanos);
     if (*nanos < kNanosPerUnit) result.format_ = Format::kDecimalSi;
   }
+  if (!nanos && saturate) nanos = kMaxNanos;
   if (!nanos) return bad("it is too large");
   result.nanos_ = negative ? -*nanos : *nanos;
   return result;

@@ -6,9 +6,9 @@
 //   q->toString();     // "500m"
 //
 // Values are exact multiples of 1n (10^-9) up to 1.7 * 10^29, more than any resource can be; where
-// the text says more than that, parsing fails, except that binary suffixes stop at 2^63 - 1 as in
-// Go. Finer fractions are rounded away from zero: who asks for a little gets a little.
-// Two texts of one value are equal: compare Quantities, never their strings.
+// the text says more than that, parse() fails and parseSaturating() stops there. Binary suffixes
+// stop at 2^63 - 1 as in Go. Finer fractions are rounded away from zero: who asks for a little gets
+// a little. Two texts of one value are equal: compare Quantities, never their strings.
 #pragma once
 
 #include <compare>
@@ -36,6 +36,9 @@ class Quantity {
   constexpr explicit Quantity(Millicores cpu) : nanos_(Int(cpu.count()) * 1'000'000) {}
 
   static Result<Quantity> parse(std::string_view text);
+  // For readers of objects that a server has accepted, however large the amount and however long
+  // its text. What comes out may not be what the text says, so it must not be written back.
+  static Result<Quantity> parseSaturating(std::string_view text);
 
   // A JSON token as it stands in a document: a string with its quotes, a number, or null (zero).
   // White space around the text inside the quotes is ignored.
@@ -67,6 +70,7 @@ class Quantity {
  private:
   __extension__ using Int = __int128;
 
+  static Result<Quantity> parse(std::string_view text, bool saturate);
   std::int64_t scaled(std::int64_t unit) const;
 
   Int nanos_ = 0;

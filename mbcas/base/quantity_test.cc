@@ -68,6 +68,20 @@ TEST(Quantity, SaysWhatIsWrong) {
             "not a quantity: \"" + endless.substr(0, 64) + "\": it is too long");
 }
 
+TEST(Quantity, ReadsWhatIsTooLargeAsTheLargest) {
+  const Quantity most = parsed("170141183460469231731687303715884105727n");
+  const std::string digits(Quantity::kMaxText, '9');
+  for (const std::string& text : {std::string("1e30"), digits + "E", digits + digits}) {
+    ASSERT_TRUE(Quantity::parseSaturating(text)) << text;
+    EXPECT_EQ(*Quantity::parseSaturating(text), most) << text;
+    EXPECT_EQ(*Quantity::parseSaturating("-" + text) + most, Quantity()) << text;
+    EXPECT_FALSE(Quantity::parse(text)) << text;
+  }
+  EXPECT_EQ(*Quantity::parseSaturating("0.0000001n"), parsed("1n"));
+  EXPECT_EQ(*Quantity::parseSaturating("1500m"), parsed("1500m"));
+  EXPECT_FALSE(Quantity::parseSaturating("1K"));
+}
+
 TEST(Quantity, ComparesByValue) {
   EXPECT_EQ(parsed("0.5"), parsed("500m"));
   EXPECT_EQ(parsed("1Ki"), parsed("1024"));

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mbcas {
 namespace {
 
-// The whole years, in UTC, that nanoseconds since 1970 in 64 bits can hold.
-constexpr std::chrono::year kFirstYear(1678);
-constexpr std::chrono::year kLastYear(2261);
+// So many are far beyond what a WallTime holds, and still a year of std::chrono.
+constexpr int kMostYears = 30'000;
 
 // Reads from the front of a text; every failure leaves a reason and makes later reads fail too.
 class Reader {
@@ -26,6 +27,20 @@ class Reader {
       rest_.remove_prefix(1);
     }
     return value;
+  }
+
+  // Four digits or more, with or without a sign. What is beyond `most` reads as it.
+  int year(int most) {
+    const bool negative = rest_.starts_with('-');
+    if (negative || rest_.starts_with('+')) rest_.remove_prefix(1);
+    const std::size_t digits = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    if (digits < 4) ok_ = false;
+    int value = 0;
+    for (const char digit : rest_.substr(0, digits)) {
+      value = std::min(most, value * 10 + (digit - '0'));
+    }
+    rest_.remove_prefix(digits);
+    return negative ? -value : value;
   }
 
   char oneOf(std::string_view allowed) {
@@ -87,7 +102,7 @@ Result<WallTime> parseRfc3339(std::string_view text) {
     return failure(fmt::format("not an RFC 3339 time: \"{}\"", text.substr(0, 64)));
   };
   Reader in(text);
-  const int y = in.number(4);
+  const int y = in.year(kMostYears);
   in.oneOf("-");
   const int mo = in.number(2);
   in.oneOf("-");
@@ -114,10 +129,15 @@ Result<WallTime> parseRfc3339(std::string_view text) {
       year(y) / month(static_cast<unsigned>(mo)) / day(static_cast<unsigned>(d));
   if (!date.ok()) return bad();
   const sys_seconds second = sys_days(date) + hours(h) + minutes(mi) + seconds(s) - offset;
-  if (second < sys_days(kFirstYear / 1 / 1) || second >= sys_days((kLastYear + years(1)) / 1 / 1)) {
-    return bad();
-  }
-  return second + fraction;
+  const WallTime time = saturatedTime(second.time_since_epoch().count());
+  return saturated(time) ? time : time + fraction;
+}
+
+WallTime saturatedTime(std::int64_t seconds_since_1970) {
+  using std::chrono::seconds;
+  constexpr auto kFirst = std::chrono::floor<seconds>(kEarliestTime).time_since_epoch();
+  constexpr auto kLast = std::chrono::floor<seconds>(kLatestTime).time_since_epoch();
+  return WallTime(std::clamp(seconds(seconds_since_1970), kFirst, kLast));
 }
 
 }  // namespace mbcas

@@ -17,8 +17,21 @@ std::string formatRfc3339(WallTime time, TimePrecision precision = TimePrecision
 
 // Accepts any RFC 3339 time: lower-case t and z, any number of fractional digits (beyond
 // nanoseconds they are dropped), numeric offsets. A leap second (:60) is taken as the following
-// second. Times that nanoseconds since 1970 in 64 bits cannot hold (before 1678, after 2261, in
-// UTC) are refused.
+// second.
+//
+// Years of any length are understood too, with a sign, because Go writes what it was given. Times
+// before kEarliestTime or after kLatestTime read as these; the difference of any two times that
+// were read fits into Nanos.
 Result<WallTime> parseRfc3339(std::string_view text);
+
+inline constexpr WallTime kEarliestTime{std::chrono::seconds(-4'611'686'018)};  // in 1823
+inline constexpr WallTime kLatestTime{std::chrono::seconds(4'611'686'018)};     // in 2116
+
+// The nearest time that can be read.
+WallTime saturatedTime(std::int64_t seconds_since_1970);
+// Whether the time may stand for one further away, so that it must not be written back.
+constexpr bool saturated(WallTime time) {
+  return time <= kEarliestTime || time >= kLatestTime;
+}
 
 }  // namespace mbcas

@@ -31,35 +31,41 @@ TEST(Rfc3339, ParsesEveryForm) {
 }
 
 TEST(Rfc3339, RefusesWhatIsNotATime) {
-  for (const char* text : {"",
-                           "2026",
-                           "2026-01-31",
-                           "2026-01-31 08:30:05Z",
-                           "2026-01-31T08:30:05",
-                           "2026-1-31T08:30:05Z",
-                           "2026-02-29T08:30:05Z",
-                           "2026-13-01T00:00:00Z",
-                           "2026-00-01T00:00:00Z",
-                           "2026-01-31T24:00:00Z",
-                           "2026-01-31T08:60:00Z",
-                           "2026-01-31T08:30:61Z",
-                           "2026-01-31T08:30:05.Z",
-                           "2026-01-31T08:30:05Z ",
-                           "2026-01-31T08:30:05+24:00",
-                           "2026-01-31T08:30:05+0200",
-                           "0001-01-01T00:00:00Z",
-                           "9999-01-01T00:00:00Z",
-                           "2261-12-31T23:59:59-00:01",
-                           "1678-01-01T00:00:00+00:01"}) {
+  for (const char* text :
+       {"", "2026", "2026-01-31", "2026-01-31 08:30:05Z", "2026-01-31T08:30:05",
+        "2026-1-31T08:30:05Z", "2026-02-29T08:30:05Z", "2026-13-01T00:00:00Z",
+        "2026-00-01T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T08:60:00Z",
+        "2026-01-31T08:30:61Z", "2026-01-31T08:30:05.Z", "2026-01-31T08:30:05Z ",
+        "2026-01-31T08:30:05+24:00", "2026-01-31T08:30:05+0200", "--2026-01-31T08:30:05Z",
+        "-026-01-31T08:30:05Z", "99999-02-30T00:00:00Z"}) {
     const Result<WallTime> parsed = parseRfc3339(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_NE(parsed.error().message().find(text), std::string::npos);
   }
 }
 
+TEST(Rfc3339, StopsAtWhatCanBeRead) {
+  for (const char* text :
+       {"2116-12-31T00:00:00Z", "2311-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999-23:59",
+        "10000-01-01T00:00:00Z", "+146138514283-06-19T07:45:04Z"}) {
+    EXPECT_EQ(parseRfc3339(text), kLatestTime) << text;
+  }
+  for (const char* text :
+       {"1823-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0000-01-01T00:00:00+23:59",
+        "-0001-01-01T00:00:00Z", "-146138514283-06-19T07:45:04Z"}) {
+    EXPECT_EQ(parseRfc3339(text), kEarliestTime) << text;
+  }
+  EXPECT_GT(kLatestTime - kEarliestTime, Nanos(0)) << "the largest difference fits";
+  EXPECT_TRUE(saturated(kLatestTime) && saturated(kEarliestTime));
+  EXPECT_FALSE(saturated(at(2100, 1, 1, 0, 0, 0)) || saturated(at(1900, 1, 1, 0, 0, 0)));
+  for (const std::int64_t seconds : {INT64_MAX, INT64_MIN}) {
+    EXPECT_EQ(saturatedTime(seconds), seconds > 0 ? kLatestTime : kEarliestTime);
+  }
+}
+
 RC_GTEST_PROP(Rfc3339, RoundTripsToTheMicrosecond, ()) {
   const auto micros =
-      *rc::gen::inRange<std::int64_t>(-9'000'000'000'000'000, 9'000'000'000'000'000);
+      *rc::gen::inRange<std::int64_t>(-4'600'000'000'000'000, 4'600'000'000'000'000);
   const WallTime time{microseconds(micros)};
   RC_ASSERT(parseRfc3339(formatRfc3339(time, TimePrecision::kMicros)).value() == time);
 }

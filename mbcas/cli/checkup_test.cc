@@ -41,6 +41,7 @@ Definition definition() {
                             "status.observedDesired",
                             "status.appliedCPULimit",
                             "status.reason",
+                            "status.original",
                             "status.lastAppliedTime",
                             "status.lastAttemptTime",
                             "status.bounds.managed",
@@ -62,7 +63,8 @@ ClusterFacts good() {
   facts.version = {"v1.35.4", 1, 35};
   facts.serves_resize = true;
   facts.definition = definition();
-  facts.policies = {"mbcas-agent-writes", "mbcas-allocation-namespace", "mbcas-controller-writes"};
+  facts.admission = installedAdmission("mbcas-system");
+  facts.priority_classes = {{"low", -10}, {"usual", 1000}};
   facts.mine = {{"list pods", "every command", true}};
   facts.controllers = {{"list pods", "", true}};
   facts.agents = {{"list pods", "", true}};
@@ -95,7 +97,7 @@ TEST(ClusterCheckup, NothingInstalled) {
   facts.version = {"v1.31.0", 1, 31};
   facts.serves_resize = false;
   facts.definition.reset();
-  facts.policies.clear();
+  facts.admission = AdmissionObjects{};
   facts.leases.clear();
   facts.snapshot.allocations.clear();
   facts.snapshot.nodes["n1"] = node("n1", "v1.31.0");
@@ -107,7 +109,11 @@ TEST(ClusterCheckup, EverythingWrong) {
   ClusterFacts facts = good();
   facts.definition->fields.erase(facts.definition->fields.begin() + 5,
                                  facts.definition->fields.begin() + 7);
-  facts.policies.pop_back();
+  facts.admission->policies.pop_back();
+  facts.admission->bindings.erase(facts.admission->bindings.begin());
+  facts.admission->policies[1].fields["failurePolicy"] = {"Ignore"};
+  facts.priority_classes.push_back({"gold", 3000});
+  facts.priority_classes.push_back({"system-node-critical", 2'000'001'000});
   facts.mine.push_back({"patch pods/resize", "mbcas resize, restore", false});
   facts.controllers->push_back({"patch pods/resize", "", false});
   facts.agents.reset();
@@ -121,7 +127,8 @@ TEST(ClusterCheckup, EverythingWrong) {
       R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"targetRef":{"kind":"Deployment",
           "name":"web"}}})")};
   facts.system_pods = {object<kube::Pod>(
-      R"({"metadata":{"name":"mbcas-agent-x7k2p","labels":{"app.kubernetes.io/component":"agent"}},
+      R"({"metadata":{"name":"mbcas-agent-x7k2p","creationTimestamp":"2026-02-01T09:00:00Z",
+          "labels":{"app.kubernetes.io/component":"agent"}},
           "spec":{"nodeName":"n1"},"status":{"phase":"Running"}})")};
   facts.snapshot.allocations["u1"] = object<podallocation::PodAllocation>(
       R"({"metadata":{"namespace":"shop","name":"u1"},"spec":{"podName":"web-1",
@@ -131,6 +138,81 @@ TEST(ClusterCheckup, EverythingWrong) {
       R"({"metadata":{"name":"b-1","namespace":"shop","uid":"u2"},"spec":{"nodeName":"n1",
           "containers":[{"name":"main"}]},"status":{"phase":"Running","qosClass":"BestEffort"}})"));
   expectText("doctor-wrong.txt", facts);
+}
+
+std::string said(const ClusterFacts& facts, std::string_view area) {
+  std::string text;
+  for (const Finding& finding : diagnose(facts)) {
+    if (finding.area == area) text += fmt::format("{}: {}\n", name(finding.level), finding.what);
+  }
+  return text;
+}
+
+TEST(ClusterCheckup, AWatchThatIsStuck) {
+  ClusterFacts facts = good();
+  const auto see = [&](const std::string& uid, const std::string& age, const std::string& status) {
+    facts.snapshot.pods.push_back(object<kube::Pod>(fmt::format(
+        R"({{"metadata":{{"name":"{0}","namespace":"shop","uid":"{0}","creationTimestamp":"{1}"}},
+            "spec":{{"nodeName":"n1"}},"status":{{"phase":"Running"}}}})",
+        uid, age)));
+    facts.snapshot.allocations[uid] = object<podallocation::PodAllocation>(fmt::format(
+        R"({{"metadata":{{"namespace":"shop","name":"{0}","creationTimestamp":"{1}"}},
+            "spec":{{"podName":"{0}","desiredCPULimit":"1"}},"status":{2}}})",
+        uid, age, status));
+  };
+  const std::string denied = R"({"phase":"Failed","reason":"there is no pod x"})";
+  see("new-1", "2026-02-01T10:04:30Z", "{}");
+  see("new-2", "2026-02-01T10:04:30Z", denied);
+  EXPECT_EQ(said(facts, "controller"), "ok: mbcas-controller-5d9c_1 leads\n");
+  see("old-1", "2026-02-01T10:01:00Z", "{}");
+  see("old-2", "2026-02-01T10:01:00Z", denied);
+  EXPECT_EQ(
+      said(facts, "controller"),
+      "ok: mbcas-controller-5d9c_1 leads\n"
+      "problem: it has not looked at allocations for more than 60s: its watch of "
+      "podallocations may be stuck (shop/old-1)\n"
+      "problem: it does not know pods that there are: its watch of pods may be stuck, or they "
+      "cannot be read (shop/old-2)\n");
+}
+
+TEST(ClusterCheckup, ObjectsThatCannotBeRead) {
+  ClusterFacts facts = good();
+  facts.snapshot.passed_over = {{"Pod shop/odd-1", "spec.containers[0]: too much"}};
+  EXPECT_FALSE(healthy(diagnose(facts)));
+  EXPECT_EQ(said(facts, "unreadable"),
+            "problem: Pod shop/odd-1 is passed over, as if it were not there: spec.containers[0]: "
+            "too much\n");
+  facts.snapshot.passed_over.resize(200, facts.snapshot.passed_over.front());
+  EXPECT_NE(said(facts, "unreadable").find("190 objects more are passed over"), std::string::npos);
+}
+
+TEST(ClusterCheckup, PrioritiesThatNoQuotaRestricts) {
+  ClusterFacts facts = good();
+  facts.priority_classes = {{"usual", 1000}, {"gold", 3000}, {"platinum", 9000}};
+  const auto quota = [](const std::string& op, const std::string& values) {
+    return object<kube::ResourceQuota>(fmt::format(
+        R"({{"metadata":{{"name":"q","namespace":"shop"}},"spec":{{"hard":{{"pods":"0"}},
+            "scopeSelector":{{"matchExpressions":[{{"scopeName":"PriorityClass","operator":"{}",
+            "values":[{}]}}]}}}}}})",
+        op, values));
+  };
+  auto& quotas = facts.snapshot.namespaces["shop"].quotas;
+  quotas = {};
+  EXPECT_NE(said(facts, "priorities")
+                .find("every pod of shop may name a PriorityClass that gives it "
+                      "more weight: gold (2 times), platinum (4 times)."),
+            std::string::npos)
+      << said(facts, "priorities");
+  quotas = {quota("In", R"("gold")")};
+  EXPECT_EQ(said(facts, "priorities").find("gold"), std::string::npos);
+  EXPECT_NE(said(facts, "priorities").find("platinum"), std::string::npos);
+  for (const auto& restricting :
+       {quota("In", R"("gold","platinum")"), quota("Exists", ""), quota("NotIn", R"("usual")")}) {
+    quotas = {restricting};
+    EXPECT_EQ(said(facts, "priorities"), "");
+  }
+  quotas = {quota("NotIn", R"("gold","platinum")")};
+  EXPECT_NE(said(facts, "priorities"), "");
 }
 
 TEST(ClusterCheckup, ReadsADefinition) {

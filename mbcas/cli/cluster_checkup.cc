@@ -9,6 +9,7 @@
 
 #include "mbcas/agent/requests.h"
 #include "mbcas/cli/words.h"
+#include "mbcas/control/weight.h"
 #include "mbcas/controller/agents.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/startup.h"
@@ -33,6 +34,7 @@ constexpr std::string_view kFields[] = {"spec.namespace",
                                         "status.observedDesired",
                                         "status.appliedCPULimit",
                                         "status.reason",
+                                        "status.original",
                                         "status.lastAppliedTime",
                                         "status.lastAttemptTime",
                                         "status.bounds.managed",
@@ -42,11 +44,21 @@ constexpr std::string_view kFields[] = {"spec.namespace",
                                         "status.bounds.weight",
                                         "status.bounds.reason",
                                         "status.conditions"};
-constexpr const char* kPolicies[] = {"mbcas-allocation-namespace", "mbcas-agent-writes",
-                                     "mbcas-controller-writes"};
+// What each policy is there for, in the words of what may happen without it.
+constexpr std::pair<std::string_view, const char*> kWithout[] = {
+    {"mbcas-allocation-namespace", "an allocation can speak of another namespace than its own"},
+    {"mbcas-agent-lease",
+     "an agent that was taken over can renew the Leases of other agents and of the controller"},
+    {"mbcas-agent-writes", "an agent that was taken over can write the allocations of every node"},
+    {"mbcas-controller-writes",
+     "a controller that was taken over can change all that its role allows, memory included"},
+    {"mbcas-original-resources",
+     "whoever may patch pods can change what MBCAS gives back to them, within their bounds"}};
 constexpr std::string_view kComponent = "app.kubernetes.io/component";
 constexpr Nanos kClockDifference = std::chrono::seconds(15);  // that nothing is made of
+constexpr Nanos kLong = std::chrono::seconds(60);  // within which everything is usually seen
 constexpr int kOldestMinor = 33;
+constexpr std::string_view kNoSuchPod = "there is no pod ";  // as the controller begins its reason
 
 // ---- reading
 
@@ -90,16 +102,19 @@ void readConditions(JsonCursor conditions, Definition& definition) {
   });
 }
 
-struct NamedObject : kube::Object {  // of which only the name matters
+struct PriorityClassObject : kube::Object {
   using Object::Object;
+  std::int64_t value = 0;
   static const kube::Kind& kind() {
-    static const kube::Kind kKind =
-        kube::makeKind<NamedObject>({.group = "admissionregistration.k8s.io",
-                                     .version = "v1",
-                                     .plural = "validatingadmissionpolicies",
-                                     .name = "ValidatingAdmissionPolicy",
-                                     .namespaced = false},
-                                    [](NamedObject&, std::string_view, JsonCursor) {});
+    static const kube::Kind kKind = kube::makeKind<PriorityClassObject>(
+        {.group = "scheduling.k8s.io",
+         .version = "v1",
+         .plural = "priorityclasses",
+         .name = "PriorityClass",
+         .namespaced = false},
+        [](PriorityClassObject& object, std::string_view key, JsonCursor value) {
+          if (key == "value") object.value = value.integer();
+        });
     return kKind;
   }
 };
@@ -118,6 +133,7 @@ std::vector<Need> neededByCommands(const std::string& name_space, const std::str
           {{"get", "", "nodes", "proxy", ""}, "mbcas pods usage"},
           {{"patch", "", "pods", "resize", name_space}, "mbcas resize, restore"},
           {{"patch", "", "pods", "", name_space}, "mbcas restore"},
+          {{"restore", allocations, "podallocations", "", name_space}, "mbcas restore"},
           {{"patch", "", "configmaps", "", system}, "mbcas pause, resume"}};
 }
 
@@ -140,11 +156,8 @@ class Examiner {
       facts_.serves_resize = std::ranges::find(*resources, "pods/resize") != resources->end();
     }
     readDefinition();
-    if (auto policies = client_.list<NamedObject>(); take(policies, "admission policies")) {
-      for (const auto& policy : policies->items) {
-        facts_.policies.push_back(policy->meta.name.string());
-      }
-    }
+    readAdmission();
+    readPriorityClasses();
     readSystem();
     readSettings();
     readAccess(selection.name_space);
@@ -189,6 +202,34 @@ class Examiner {
     const auto resources = client_.resources(fmt::format("allocation.mbcas.io/{}", kVersion));
     if (resources && std::ranges::find(*resources, "podallocations") != resources->end()) {
       facts_.definition = {.established = true, .served = {kVersion}, .fields = {}};
+    }
+  }
+
+  void readAdmission() {
+    AdmissionObjects objects;
+    for (auto& [plural, into] :
+         {std::pair("validatingadmissionpolicies", &objects.policies),
+          std::pair("validatingadmissionpolicybindings", &objects.bindings)}) {
+      if (lost_) return;
+      auto text = client_.perform(
+          {.path = fmt::format("/apis/admissionregistration.k8s.io/v1/{}", plural)});
+      if (!take(text, "admission policies")) return;
+      Result<std::vector<AdmissionObject>> parsed = parseAdmissionList(*std::move(text));
+      if (!parsed) {
+        facts_.notes.push_back("admission policies cannot be read: " + parsed.error().message());
+        return;
+      }
+      *into = *std::move(parsed);
+    }
+    facts_.admission = std::move(objects);
+  }
+
+  void readPriorityClasses() {
+    if (lost_) return;
+    const auto classes = client_.list<PriorityClassObject>();
+    if (!take(classes, "priority classes")) return;
+    for (const auto& object : classes->items) {
+      facts_.priority_classes.push_back({object->meta.name.string(), object->value});
     }
   }
 
@@ -286,10 +327,14 @@ class Diagnosis {
       if (facts_.agents) permissions("agents", *facts_.agents);
       leader();
       agents();
+      unready();
+      following();
       allocations();
     }
+    priorities();
     autoscalers();
     pods();
+    passedOver();
     for (const std::string& note : facts_.notes) say(Level::kNote, "not checked", note);
     return std::move(findings_);
   }
@@ -363,20 +408,84 @@ class Diagnosis {
 
   void admission() {
     if (!facts_.definition) return;
-    std::vector<std::string> missing;
-    for (const char* policy : kPolicies) {
-      if (std::ranges::find(facts_.policies, policy) == facts_.policies.end()) {
-        missing.emplace_back(policy);
-      }
+    if (!facts_.admission) return;
+    const AdmissionObjects shipped = installedAdmission(facts_.system_namespace);
+    bool all = true;
+    for (const auto& [name, without] : kWithout) {
+      const std::string wrong = wrongWith(name, shipped);
+      if (wrong.empty()) continue;
+      all = false;
+      say(Level::kNote, "policies", fmt::format("{} {}. Without it, {}", name, wrong, without),
+          "kubectl apply -k config/policy, or the chart again");
     }
-    if (missing.empty()) {
+    if (all) {
       say(Level::kGood, "policies",
-          "agents write for their own node only, the controller only limits");
-    } else if (!unread("admission policies")) {
-      say(Level::kNote, "policies",
-          fmt::format("missing: {}. Only RBAC binds agents and controller", namesText(missing)),
-          "kubectl apply -k config/policy");
+          "agents write for their own node only, the controller only CPU, tenants nothing that "
+          "MBCAS goes by");
     }
+  }
+
+  // What is wrong with a policy and its binding; empty: nothing.
+  std::string wrongWith(std::string_view name, const AdmissionObjects& shipped) const {
+    const auto find = [&](const std::vector<AdmissionObject>& objects) {
+      const auto found = std::ranges::find(objects, name, &AdmissionObject::name);
+      return found == objects.end() ? nullptr : &*found;
+    };
+    const AdmissionObject* const policy = find(facts_.admission->policies);
+    const AdmissionObject* const binding = find(facts_.admission->bindings);
+    if (policy == nullptr) return "is missing";
+    if (binding == nullptr) return "has no binding and is not enforced";
+    std::vector<std::string> fields = differences(*policy, *find(shipped.policies));
+    for (std::string& field : differences(*binding, *find(shipped.bindings))) {
+      fields.push_back(std::move(field));
+    }
+    if (fields.empty()) return "";
+    return fmt::format("is not as this version has it ({})", namesText(fields));
+  }
+
+  // Any tenant may name any class, unless a quota of the namespace counts pods by class.
+  void priorities() {
+    std::vector<std::string> open;        // classes, with what they give
+    std::vector<std::string> namespaces;  // where nothing restricts some of them
+    for (const PriorityClass& each : facts_.priority_classes) {
+      const double factor = control::priorityFactor(each.value);
+      if (factor <= 1) continue;
+      bool anywhere = false;
+      for (const auto& [name, objects] : facts_.snapshot.namespaces) {
+        if (!objects.name_space || isExcluded(name) || restricts(objects.quotas, each.name))
+          continue;
+        anywhere = true;
+        if (std::ranges::find(namespaces, name) == namespaces.end()) namespaces.push_back(name);
+      }
+      if (anywhere) open.push_back(fmt::format("{} ({:.3g} times)", each.name, factor));
+    }
+    if (open.empty() || unread(kube::ResourceQuota::kind().plural)) return;
+    say(Level::kNote, "priorities",
+        fmt::format("every pod of {} may name a PriorityClass that gives it more weight: {}. No "
+                    "ResourceQuota there restricts it",
+                    namesText(namespaces), namesText(open)),
+        "a ResourceQuota with a scopeSelector on PriorityClass in each namespace: docs/security.md "
+        "has one");
+  }
+
+  bool isExcluded(std::string_view name_space) const {
+    const std::vector<std::string>& names = facts_.snapshot.settings.excluded_namespaces;
+    return std::ranges::find(names, name_space) != names.end();
+  }
+
+  // Whether some quota counts pods of that class.
+  static bool restricts(const std::vector<std::shared_ptr<const kube::ResourceQuota>>& quotas,
+                        std::string_view priority_class) {
+    return std::ranges::any_of(quotas, [&](const auto& quota) {
+      return std::ranges::any_of(quota->scope_selector, [&](const auto& expression) {
+        if (expression.scope != "PriorityClass") return false;
+        const bool named = std::ranges::any_of(
+            expression.values, [&](const kube::Str& value) { return value == priority_class; });
+        return expression.op == "In"      ? named
+               : expression.op == "NotIn" ? !named
+                                          : expression.op == "Exists";
+      });
+    });
   }
 
   bool unread(std::string_view what) const {
@@ -522,6 +631,59 @@ class Diagnosis {
     }
   }
 
+  bool old(WallTime created) const {
+    return created != WallTime{} && facts_.now - created > kLong + kClockDifference;
+  }
+
+  // Probes fail while a controller or an agent does not hear from the API server.
+  void unready() {
+    for (const PodPtr& pod : facts_.system_pods) {
+      const auto component = kube::find(pod->meta.labels, kComponent);
+      if (component != "controller" && component != "agent") continue;
+      if (pod->ready || pod->terminal() || pod->meta.beingDeleted() || !old(pod->meta.created)) {
+        continue;
+      }
+      say(Level::kProblem, component == "agent" ? "agents" : "controller",
+          fmt::format("{} is not Ready", pod->meta.name.view()), lookAt(pod.get(), ""));
+    }
+  }
+
+  // Whether the controller sees what there is: a watch that is stuck goes by no error.
+  void following() {
+    std::vector<std::string> unseen;
+    std::vector<std::string> denied;
+    for (const PodPtr& pod : facts_.snapshot.pods) {
+      const podallocation::PodAllocation* const allocation = facts_.snapshot.allocationOf(*pod);
+      if (allocation == nullptr || !old(pod->meta.created) || !old(allocation->meta.created)) {
+        continue;
+      }
+      if (allocation->phase == podallocation::Phase::kUnset && allocation->bounds() == nullptr) {
+        unseen.push_back(kube::objectKey(pod->meta));
+      } else if (allocation->phase == podallocation::Phase::kFailed &&
+                 allocation->status_reason.view().starts_with(kNoSuchPod)) {
+        denied.push_back(kube::objectKey(pod->meta));
+      }
+    }
+    const std::string remedy = fmt::format(
+        "kubectl -n {} rollout restart deployment/mbcas-controller, and please report "
+        "its log from before",
+        facts_.system_namespace);
+    if (!unseen.empty()) {
+      say(Level::kProblem, "controller",
+          fmt::format("it has not looked at allocations for more than {}: its watch of "
+                      "podallocations may be stuck ({})",
+                      ageText(kLong), namesText(unseen)),
+          remedy);
+    }
+    if (!denied.empty()) {
+      say(Level::kProblem, "controller",
+          fmt::format("it does not know pods that there are: its watch of pods may be stuck, or "
+                      "they cannot be read ({})",
+                      namesText(denied)),
+          remedy);
+    }
+  }
+
   void allocations() {
     std::size_t failed = 0;
     for (const auto& [uid, allocation] : facts_.snapshot.allocations) {
@@ -555,6 +717,21 @@ class Diagnosis {
     }
   }
 
+  // Agents and controller cannot read them either, and count them as not there.
+  void passedOver() {
+    constexpr std::size_t kMost = 10;
+    const std::vector<Snapshot::PassedOver>& all = facts_.snapshot.passed_over;
+    for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
+      say(Level::kProblem, "unreadable",
+          fmt::format("{} is passed over, as if it were not there: {}", all[i].object, all[i].why),
+          "correct what it says there, or delete it");
+    }
+    if (all.size() > kMost) {
+      say(Level::kProblem, "unreadable",
+          fmt::format("{} more are passed over", countText(all.size() - kMost, "object")));
+    }
+  }
+
   void pods() {
     struct Group {
       std::string reason;
@@ -566,9 +743,7 @@ class Diagnosis {
     std::size_t excluded = 0;
     std::size_t other = 0;
     for (const PodPtr& pod : facts_.snapshot.pods) {
-      if (std::ranges::find(facts_.snapshot.settings.excluded_namespaces,
-                            pod->meta.namespace_.view()) !=
-          facts_.snapshot.settings.excluded_namespaces.end()) {
+      if (isExcluded(pod->meta.namespace_.view())) {
         ++excluded;
         continue;
       }

@@ -9,6 +9,7 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/result.h"
+#include "mbcas/cli/admission.h"
 #include "mbcas/cli/findings.h"
 #include "mbcas/cli/snapshot.h"
 #include "mbcas/kube/client.h"
@@ -29,13 +30,19 @@ struct Access {
   bool allowed = false;
 };
 
+struct PriorityClass {
+  std::string name;
+  std::int64_t value = 0;
+};
+
 struct ClusterFacts {
   std::string server;  // address
   kube::ServerVersion version;
   bool serves_resize = false;
-  std::optional<Definition> definition;  // nothing: not installed
-  std::vector<std::string> policies;     // ValidatingAdmissionPolicies by name
-  std::vector<Access> mine;              // what the user's own commands need
+  std::optional<Definition> definition;       // nothing: not installed
+  std::optional<AdmissionObjects> admission;  // nothing: it may not be read
+  std::vector<PriorityClass> priority_classes;
+  std::vector<Access> mine;  // what the user's own commands need
   // What the accounts of controller and agents need; nothing: it cannot be asked.
   std::optional<std::vector<Access>> controllers;
   std::optional<std::vector<Access>> agents;

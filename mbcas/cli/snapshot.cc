@@ -14,6 +14,17 @@ namespace {
 
 using podallocation::PodAllocation;
 
+void passOver(const kube::Kind& kind, const std::vector<kube::PassedOver>& objects,
+              Snapshot& snapshot) {
+  for (const kube::PassedOver& object : objects) {
+    snapshot.passed_over.push_back(
+        {fmt::format("{} {}{}{}", kind.name, object.name_space,
+                     object.name_space.empty() ? "" : "/",
+                     object.name.empty() ? "of unknown name" : object.name),
+         object.why});
+  }
+}
+
 class Reader {
  public:
   Reader(kube::Client& client, const Selection& selection, Snapshot& snapshot)
@@ -31,6 +42,7 @@ class Reader {
       return false;
     }
     for (auto& object : list->items) visit(std::move(object));
+    passOver(T::kind(), list->passed_over, snapshot_);
     return true;
   }
 
@@ -111,6 +123,7 @@ kube::ApiResult<Snapshot> takeSnapshot(kube::Client& client, const Selection& se
                                       .label_selector = selection.label_selector,
                                       .field_selector = selection.fieldSelector()});
   if (!pods) return kube::apiFailure(std::move(pods).error());
+  passOver(kube::Pod::kind(), pods->passed_over, snapshot);
   snapshot.pods = std::move(pods->items);
   std::ranges::sort(snapshot.pods, {}, [](const PodPtr& pod) {
     return std::pair(pod->meta.namespace_.view(), pod->meta.name.view());
@@ -150,17 +163,17 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
   static const kube::Node kAnyNode(0);
   const auto objects = snapshot.namespaces.find(pod.meta.namespace_.view());
   const auto node = snapshot.nodes.find(pod.node.view());
+  const PodAllocation* const allocation = snapshot.allocationOf(pod);
   Verdict verdict;
-  verdict.policy =
-      policy::judgePod(pod, objects == snapshot.namespaces.end() ? kNothing : objects->second,
-                       node != snapshot.nodes.end()                 ? node->second.get()
-                       : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
-                                                                    : nullptr,
-                       snapshot.settings, Nanos(0));
+  verdict.policy = policy::judgePod(
+      pod, allocation, objects == snapshot.namespaces.end() ? kNothing : objects->second,
+      node != snapshot.nodes.end()                 ? node->second.get()
+      : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
+                                                   : nullptr,
+      snapshot.settings, Nanos(0));
   verdict.managed = verdict.policy.managed;
   verdict.reason = verdict.policy.reason;
   verdict.remedy = verdict.policy.remedy;
-  const PodAllocation* const allocation = snapshot.allocationOf(pod);
   if (allocation != nullptr && allocation->bounds() != nullptr) {
     const PodAllocation::BoundsView& bounds = *allocation->bounds();
     verdict.managed = bounds.managed;

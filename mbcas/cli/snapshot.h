@@ -35,7 +35,13 @@ struct Snapshot {
   bool nodes_known = true;  // false: they may not be listed
   std::map<std::string, policy::NamespaceObjects, std::less<>> namespaces;
   policy::Settings settings;
-  // What could not be read, and so was not considered; for a person.
+  // What the server has and cannot be read, as "pod shop/web-1"; MBCAS goes on without it.
+  struct PassedOver {
+    std::string object;
+    std::string why;
+  };
+  std::vector<PassedOver> passed_over;
+  // What could not be asked for, and so was not considered; for a person.
   std::vector<std::string> notes;
 
   const podallocation::PodAllocation* allocationOf(const kube::Pod& pod) const;

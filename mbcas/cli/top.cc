@@ -300,10 +300,10 @@ std::string topTable(const std::vector<TopRow>& rows, const TopOptions& options,
   for (const TopRow& row : rows) {
     std::vector<std::string> cells;
     if (options.namespaces) cells.push_back(row.name_space);
-    for (const Column& column : kColumns) cells.push_back(view::printable(cellOf(row, column.key)));
+    for (const Column& column : kColumns) cells.push_back(cellOf(row, column.key));
     if (options.wide) {
-      for (std::string cell : {cpuText(row.used), cpuText(row.declared), cpuText(row.desired),
-                               view::printable(row.why)}) {
+      for (std::string cell :
+           {cpuText(row.used), cpuText(row.declared), cpuText(row.desired), row.why}) {
         cells.push_back(std::move(cell));
       }
     }
@@ -415,7 +415,7 @@ std::vector<std::string> TopScreen::render(const std::string& title, std::size_t
     lines.push_back(view::fit(market, width));
   }
   for (const std::string& note : view_.notes) {
-    lines.push_back(view::paint(view::fit(view::printable(note), width), Colour::kDim, colours));
+    lines.push_back(view::paint(view::fit(note, width), Colour::kDim, colours));
   }
   lines.emplace_back();
   const std::string keys = "q quit  ←→ sort  i invert  ↑↓ scroll  w wide";

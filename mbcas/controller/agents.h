@@ -4,8 +4,10 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mbcas/base/clock.h"
 #include "mbcas/kube/types.h"
@@ -17,22 +19,39 @@ inline constexpr std::string_view kAgentLease = "mbcas-agent-";  // and the node
 // Pure; not thread-safe.
 class AgentWatch {
  public:
-  // Whether the API server answers. While it does not, nobody can be heard, and after it does again
-  // everybody is given the whole time anew.
-  void serverAnswers(bool answers, MonotonicTime now);
+  // Whether the API server can serve what agents write. While it cannot, no agent can be heard, and
+  // after it can again every agent is given the whole time from the beginning.
+  void serverServes(bool serves, MonotonicTime now);
   // The Lease of an agent was seen, renewed at `renewed` by its own clock (compared only with what
   // it said before).
   void heard(const std::string& node, WallTime renewed, MonotonicTime now);
   void leaseGone(const std::string& node) { agents_.erase(node); }
 
-  bool silent(const std::string& node, MonotonicTime now, Nanos silence) const;
+  struct NodeState {
+    std::string name;
+    bool ready = false;  // the agent of a node that is not Ready cannot be expected to speak
+  };
+  struct Changes {
+    std::vector<std::string> suspects;  // silent by what has reached us: ask the server, confirm()
+    std::vector<std::string> back;      // were silent, and have been heard
+    std::vector<std::string> gone;      // were silent; the node is deleted or not Ready
+  };
+  // `nodes`: all that there are.
+  Changes review(const std::vector<NodeState>& nodes, MonotonicTime now, Nanos silence);
+  void confirm(const std::string& node) { silent_.insert(node); }
+
+  bool isSilent(std::string_view node) const { return silent_.contains(node); }
+  std::size_t silentAgents() const { return silent_.size(); }
 
  private:
+  bool notHeard(const std::string& node, MonotonicTime now, Nanos silence) const;
+
   struct Agent {
     WallTime renewed;
     MonotonicTime at;
   };
   std::map<std::string, Agent, std::less<>> agents_;
+  std::set<std::string, std::less<>> silent_;  // nodes
   std::optional<MonotonicTime> listening_since_;
 };
 

@@ -41,4 +41,17 @@ std::string auditLine(WallTime now, const kube::Pod& pod,
   return out;
 }
 
+std::string logLine(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+                    const Decision& decision, const resize::Outcome& outcome) {
+  std::string why = outcome.message;
+  if (why.empty() && decision.purpose == Purpose::kManage && allocation != nullptr) {
+    why = allocation->reason.string();
+  }
+  if (why.empty() && decision.status) why = decision.status->reason;
+  return fmt::format("resize {}/{} on {} from {}m to {}m ({}): {}{}{}", pod.meta.namespace_.view(),
+                     pod.meta.name.view(), pod.node.view(), decision.from.count(),
+                     decision.to.count(), name(decision.purpose), resize::name(outcome.verdict),
+                     why.empty() ? "" : "; ", why);
+}
+
 }  // namespace mbcas::controller

@@ -1,4 +1,4 @@
-// The audit log: one JSON object a line for every resize that was decided.
+// One line for every resize that was decided: a JSON object for the audit log, and text for people.
 #pragma once
 
 #include <string>
@@ -13,5 +13,10 @@ namespace mbcas::controller {
 std::string auditLine(WallTime now, const kube::Pod& pod,
                       const podallocation::PodAllocation* allocation, const Decision& decision,
                       const resize::Outcome& outcome);
+
+// "resize shop/web-1 on n1 from 200m to 500m (manage): Accepted; wants 480m: throttled 31 %". Where
+// the server has refused it, its message stands in place of the reason.
+std::string logLine(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+                    const Decision& decision, const resize::Outcome& outcome);
 
 }  // namespace mbcas::controller

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mbcas/policy/names.h"
 #include "mbcas/policy/workload.h"
 
 namespace mbcas::controller {
@@ -33,6 +34,78 @@ bool lacksPods(const kube::PodDisruptionBudget& budget) {
   return budget.current_healthy < budget.desired_healthy;
 }
 
+template <class T, class Same>
+bool sameItems(const kube::List<T>& a, const kube::List<T>& b, const Same& same_item) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_item);
+}
+
+bool same(const kube::List<kube::Str>& a, const kube::List<kube::Str>& b) {
+  return sameItems(a, b, [](const auto& x, const auto& y) { return x == y; });
+}
+
+bool same(const kube::TargetReference& a, const kube::TargetReference& b) {
+  return a.api_version == b.api_version && a.kind == b.kind && a.name == b.name;
+}
+
+// Whether two versions of an object say the same to policy. The rest of an object changes much more
+// often: an HPA, for one, reports its status four times a minute, and whatever is touched for it is
+// every pod of its namespace.
+
+bool saysTheSame(const kube::LimitRange& a, const kube::LimitRange& b) {
+  return sameItems(a.limits, b.limits, [](const auto& x, const auto& y) {
+    return x.type == y.type && x.min == y.min && x.max == y.max &&
+           x.max_limit_request_ratio == y.max_limit_request_ratio;
+  });
+}
+
+// What is used changes with every pod; a pod that waits for room looks again by itself.
+bool saysTheSame(const kube::ResourceQuota& a, const kube::ResourceQuota& b) {
+  return same(a.hard, b.hard) && same(a.status_hard, b.status_hard);
+}
+
+bool saysTheSame(const kube::HorizontalPodAutoscaler& a, const kube::HorizontalPodAutoscaler& b) {
+  return same(a.target, b.target) &&
+         sameItems(a.metrics, b.metrics, [](const auto& x, const auto& y) {
+           return x.type == y.type && x.resource == y.resource && x.target_type == y.target_type &&
+                  x.average_utilization == y.average_utilization &&
+                  x.average_value == y.average_value;
+         });
+}
+
+bool saysTheSame(const kube::VerticalPodAutoscaler& a, const kube::VerticalPodAutoscaler& b) {
+  return same(a.target, b.target) && a.update_mode == b.update_mode &&
+         sameItems(a.policies, b.policies, [](const auto& x, const auto& y) {
+           return x.container == y.container && x.mode == y.mode &&
+                  same(x.controlled_resources, y.controlled_resources);
+         });
+}
+
+bool saysTheSame(const kube::PodDisruptionBudget& a, const kube::PodDisruptionBudget& b) {
+  return a.meta.generation == b.meta.generation && lacksPods(a) == lacksPods(b);
+}
+
+bool saysTheSame(const kube::Namespace& a, const kube::Namespace& b) {
+  const auto mark = [](const kube::Namespace& object, std::string_view key) {
+    return std::pair(kube::find(object.meta.labels, key), kube::find(object.meta.annotations, key));
+  };
+  return a.phase == b.phase && mark(a, policy::kMode) == mark(b, policy::kMode) &&
+         mark(a, policy::kManaged) == mark(b, policy::kManaged);
+}
+
+// A node says that it is alive several times a minute.
+bool saysTheSame(const kube::Node& a, const kube::Node& b) {
+  return a.allocatable == b.allocatable && a.ready == b.ready;
+}
+
+bool saysTheSame(const kube::ConfigMap& a, const kube::ConfigMap& b) {
+  return same(a.data, b.data);
+}
+
+template <class T>
+bool matters(const kube::TypedChange<T>& change) {
+  return !change.before || !change.after || !saysTheSame(*change.before, *change.after);
+}
+
 template <class T>
 void indexByNamespace(Informer<T>& informer) {
   informer.addIndex(kByNamespace,
@@ -52,24 +125,40 @@ struct Cluster::Informers {
     return options;
   }
 
+  // Kinds of which neither labels nor annotations count: users may write 256 KiB of these into
+  // every object, and selectors and metrics of any length.
+  template <class T>
+  static kube::WatchOptions watchBare(const Handlers& handlers, std::string name_space = {}) {
+    return watch<T>(handlers, {.name_space = std::move(name_space),
+                               .annotations = std::vector<std::string>{},
+                               .labels = std::vector<std::string>{},
+                               .most_kept = 16 << 10});
+  }
+
   Informers(kube::Client& client, const std::string& name_space, const Handlers& handlers)
       : pods(client, watch<kube::Pod>(
                          handlers,
                          {.annotations = std::vector<std::string>{"mbcas.io/",
                                                                   "kubernetes.io/config.mirror"}})),
-        allocations(client, watch<PodAllocation>(handlers)),
-        nodes(client, watch<kube::Node>(handlers, {.annotations = std::vector<std::string>{}})),
+        // With a hundred containers one is larger than other objects that matter.
+        allocations(client,
+                    watch<PodAllocation>(handlers, {.annotations = std::vector<std::string>{},
+                                                    .labels = std::vector<std::string>{}})),
+        nodes(client, watchBare<kube::Node>(handlers)),
         namespaces(client, watch<kube::Namespace>(
-                               handlers, {.annotations = std::vector<std::string>{"mbcas.io/"}})),
-        ranges(client, watch<kube::LimitRange>(handlers)),
-        quotas(client, watch<kube::ResourceQuota>(handlers)),
-        hpas(client, watch<kube::HorizontalPodAutoscaler>(handlers)),
-        budgets(client, watch<kube::PodDisruptionBudget>(handlers)),
-        leases(client, watch<kube::Lease>(handlers, {.name_space = name_space})),
-        settings(client, watch<kube::ConfigMap>(
-                             handlers,
-                             {.name_space = name_space,
-                              .field_selector = fmt::format("metadata.name={}", kSettingsName)})) {}
+                               handlers, {.annotations = std::vector<std::string>{"mbcas.io/"},
+                                          .labels = std::vector<std::string>{"mbcas.io/"}})),
+        ranges(client, watchBare<kube::LimitRange>(handlers)),
+        quotas(client, watchBare<kube::ResourceQuota>(handlers)),
+        hpas(client, watchBare<kube::HorizontalPodAutoscaler>(handlers)),
+        budgets(client, watchBare<kube::PodDisruptionBudget>(handlers)),
+        leases(client, watchBare<kube::Lease>(handlers, name_space)),
+        settings(client,
+                 watch<kube::ConfigMap>(
+                     handlers, {.name_space = name_space,
+                                .field_selector = fmt::format("metadata.name={}", kSettingsName),
+                                .annotations = std::vector<std::string>{},
+                                .labels = std::vector<std::string>{}})) {}
 
   Informer<kube::Pod> pods;
   Informer<PodAllocation> allocations;
@@ -107,45 +196,29 @@ Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers h
     const PodAllocation& allocation = change.latest();
     handlers_.pod_changed(objectKey(allocation.meta.namespace_, allocation.pod_name));
   });
-  // A node says that it is alive several times a minute; only what bounds depend on matters.
   in.nodes.onChange([this](const auto& change) {
-    if (change.before && change.after && change.before->allocatable == change.after->allocatable &&
-        change.before->ready == change.after->ready) {
-      return;
-    }
+    if (!matters(change)) return;
     for (const PodPtr& pod : podsOfNode(change.latest().meta.name.string())) {
       handlers_.pod_changed(objectKey(pod->meta));
     }
   });
   const auto touch = [this](const auto& change) {
-    touchNamespace(change.latest().meta.namespace_.string());
+    if (matters(change)) touchNamespace(change.latest().meta.namespace_.string());
   };
-  in.namespaces.onChange(
-      [this](const auto& change) { touchNamespace(change.latest().meta.name.string()); });
+  in.namespaces.onChange([this](const auto& change) {
+    if (matters(change)) touchNamespace(change.latest().meta.name.string());
+  });
   in.ranges.onChange(touch);
-  // What is used changes with every pod; whoever waits for room looks by himself.
-  in.quotas.onChange([touch](const auto& change) {
-    if (change.before && change.after && same(change.before->hard, change.after->hard) &&
-        same(change.before->status_hard, change.after->status_hard)) {
-      return;
-    }
-    touch(change);
-  });
+  in.quotas.onChange(touch);
   in.hpas.onChange(touch);
-  in.budgets.onChange([touch](const auto& change) {
-    if (change.before && change.after &&
-        change.before->meta.generation == change.after->meta.generation &&
-        lacksPods(*change.before) == lacksPods(*change.after)) {
-      return;
-    }
-    touch(change);
-  });
+  in.budgets.onChange(touch);
   in.leases.onChange([this](const auto& change) {
     handlers_.lease_changed(change.latest(), change.after == nullptr);
   });
   in.settings.onChange([this](const auto& change) {
+    if (!matters(change)) return;
     handlers_.settings_changed(change.after.get());
-    touchAll();
+    touchAllocated();
   });
 }
 
@@ -165,18 +238,11 @@ void Cluster::start() {
   in.leases.start();
   in.pods.start();
   in.allocations.start();
-  lookForVpas();
 }
 
 bool Cluster::hasSynced() const {
-  return waitForSync(Nanos(0));
-}
-
-bool Cluster::waitForSync(Nanos timeout) const {
-  const MonotonicTime deadline = client_.clock().monotonic() + timeout;
-  const auto synced = [&](const auto& informer) {
-    return informer.waitForSync(std::max(Nanos(0), deadline - client_.clock().monotonic()));
-  };
+  if (!knows_vpas_) return false;
+  const auto synced = [](const auto& informer) { return informer.hasSynced(); };
   const Informers& in = *informers_;
   std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas;
   {
@@ -186,6 +252,27 @@ bool Cluster::waitForSync(Nanos timeout) const {
   return synced(in.settings) && synced(in.namespaces) && synced(in.nodes) && synced(in.ranges) &&
          synced(in.quotas) && synced(in.hpas) && synced(in.budgets) && synced(in.leases) &&
          synced(in.pods) && synced(in.allocations) && (!vpas || synced(*vpas));
+}
+
+std::vector<Cluster::Watch> Cluster::watches() const {
+  std::vector<Watch> all;
+  const auto look = [&]<class T>(const Informer<T>& informer) {
+    all.push_back({std::string(T::kind().name), informer.health(), informer.passedOver()});
+  };
+  const Informers& in = *informers_;
+  look(in.pods);
+  look(in.allocations);
+  look(in.nodes);
+  look(in.namespaces);
+  look(in.ranges);
+  look(in.quotas);
+  look(in.hpas);
+  look(in.budgets);
+  look(in.leases);
+  look(in.settings);
+  const std::lock_guard lock(in.mutex);
+  if (in.vpas) look(*in.vpas);
+  return all;
 }
 
 void Cluster::stop() {
@@ -204,21 +291,36 @@ void Cluster::stop() {
   if (in.vpas) in.vpas->stop();
 }
 
-void Cluster::lookForVpas() {
+void Cluster::lookForVpas(const std::stop_token& stop) {
   Informers& in = *informers_;
   {
     const std::lock_guard lock(in.mutex);
     if (in.vpas) return;
   }
-  if (!client_.require("autoscaling.k8s.io/v1", "verticalpodautoscalers")) return;
+  const auto served = client_.resources("autoscaling.k8s.io/v1", stop);
+  if (!served && !served.error().notFound()) {
+    if (handlers_.on_error && !stop.stop_requested()) {
+      handlers_.on_error("VerticalPodAutoscaler", served.error());
+    }
+    return;  // not known: to be asked again
+  }
+  if (!served ||
+      std::find(served->begin(), served->end(), "verticalpodautoscalers") == served->end()) {
+    knows_vpas_ = true;
+    return;
+  }
   auto vpas = std::make_shared<Informer<kube::VerticalPodAutoscaler>>(
-      client_, Informers::watch<kube::VerticalPodAutoscaler>(handlers_));
+      client_, Informers::watchBare<kube::VerticalPodAutoscaler>(handlers_));
   indexByNamespace(*vpas);
-  vpas->onChange(
-      [this](const auto& change) { touchNamespace(change.latest().meta.namespace_.string()); });
+  vpas->onChange([this](const auto& change) {
+    if (matters(change)) touchNamespace(change.latest().meta.namespace_.string());
+  });
   vpas->start();
-  const std::lock_guard lock(in.mutex);
-  in.vpas = std::move(vpas);
+  {
+    const std::lock_guard lock(in.mutex);
+    in.vpas = std::move(vpas);
+  }
+  knows_vpas_ = true;
 }
 
 PodPtr Cluster::pod(const std::string& key) const {
@@ -246,8 +348,12 @@ std::vector<AllocationPtr> Cluster::allocationsFor(const std::string& pod_key) c
 
 AllocationPtr Cluster::allocationOf(const kube::Pod& pod) const {
   AllocationPtr found = informers_->allocations.find(pod.meta.namespace_, pod.meta.uid);
-  if (found && found->pod_name != pod.meta.name) return nullptr;
+  if (found && (found->pod_name != pod.meta.name || ofAnotherNode(*found, pod))) return nullptr;
   return found;
+}
+
+bool ofAnotherNode(const PodAllocation& allocation, const kube::Pod& pod) {
+  return !allocation.node.empty() && allocation.node != pod.node;
 }
 
 std::shared_ptr<const kube::Node> Cluster::node(std::string_view name) const {
@@ -284,6 +390,11 @@ void Cluster::touchNamespace(const std::string& name_space) const {
 }
 
 void Cluster::touchAll() const {
+  for (const PodPtr& pod : informers_->pods.list()) handlers_.pod_changed(objectKey(pod->meta));
+  touchAllocated();
+}
+
+void Cluster::touchAllocated() const {
   for (const AllocationPtr& allocation : informers_->allocations.list()) {
     handlers_.pod_changed(objectKey(allocation->meta.namespace_, allocation->pod_name));
   }

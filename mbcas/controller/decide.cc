@@ -52,11 +52,12 @@ std::optional<Millicores> actuated(const kube::Pod& pod, const PodPolicy& policy
     sum += *status->limits.cpu();
     any = true;
   }
-  if (!any) return std::nullopt;
+  // The schema of the status takes nine digits.
+  if (!any || sum.count() > 999'999'999) return std::nullopt;
   return sum;
 }
 
-// What the spec says and the kubelet has not done yet: a resize that somebody sent.
+// What the spec says and the kubelet has not done yet: a resize, whoever sent it.
 resize::Request unfinished(const kube::Pod& pod) {
   resize::Request request;
   for (const kube::Container& container : pod.containers) {
@@ -119,9 +120,12 @@ class Decider {
       decision_.status.reset();
       decision_.again = std::chrono::seconds(1);
     } else if (pod_.meta.beingDeleted() || pod_.terminal()) {
-      settle("the pod has ended");
+      leaveAlone("the pod has ended");
+    } else if (unstarted && policy_.managed) {
+      say(Phase::kPending, specTotal(), "waits for the pod to run");
+      unclamp();
     } else if (unstarted) {
-      settle(policy_.managed ? "waits for the pod to run" : policy_.reason);
+      leaveAlone(policy_.reason);
     } else if (!follow()) {
       act();
     }
@@ -136,6 +140,7 @@ class Decider {
     const std::optional<podallocation::Bounds> before = status.bounds;
     status.bounds = publishedBounds(policy_, s_.start, s_.weight, before ? &*before : nullptr);
     status.observed_generation = s_.allocation->meta.generation;
+    status.original = policy_.original;
     decision_.status = std::move(status);
   }
 
@@ -143,15 +148,20 @@ class Decider {
     if (!decision_.status) return;
     Status& status = *decision_.status;
     const std::optional<Millicores> now = actuated(pod_, policy_);
-    if (!now) return;
     // While an attempt is under way the status speaks of the limit before it.
-    if (status.applied != now && !memory_.attempt) {
-      if (status.applied || hasOriginal(pod_)) status.last_applied = wholeSeconds(s_.wall);
+    if (now && status.applied != now && !memory_.attempt) {
+      if (status.applied || changed()) status.last_applied = wholeSeconds(s_.wall);
       status.applied = now;
     }
-    // The invariant, whatever came before: Applied means applied equals observed.
-    if (status.phase == Phase::kApplied && status.observed_desired != status.applied) {
-      status.observed_desired = status.applied;
+    // The invariants, whatever came before: Applied means that what is desired is in force, Clamped
+    // that what the bounds leave of it is. A status that was true of an older decision is not yet
+    // true of this one.
+    const bool in_force = status.observed_desired == status.applied;
+    const bool as_desired = status.applied == s_.allocation->desired;
+    if ((status.phase == Phase::kApplied && !(in_force && as_desired)) ||
+        (status.phase == Phase::kClamped && !in_force)) {
+      status.phase = Phase::kPending;
+      status.reason = "on its way";
     }
   }
 
@@ -162,13 +172,16 @@ class Decider {
     decision_.status->reason = std::move(reason);
   }
 
-  // Nothing is to be changed: the limit in force is the one that is wanted.
-  void settle(std::string reason) {
-    const std::optional<Millicores> now = actuated(pod_, policy_);
-    say(now ? Phase::kApplied : Phase::kPending, now ? now : std::optional(specTotal()),
-        std::move(reason));
+  // The pod keeps the limit that it has, whatever is desired.
+  void leaveAlone(std::string reason) {
+    say(Phase::kLeftAlone, actuated(pod_, policy_).value_or(specTotal()), std::move(reason));
     unclamp();
   }
+
+  // Whether we have changed the pod, or are about to.
+  bool changed() const { return !policy_.original.empty(); }
+
+  bool recorded() const { return s_.allocation != nullptr && !s_.allocation->original.empty(); }
 
   Millicores specTotal() const {
     return policy_.managed ? policy_.limit() : totalAfter(pod_, policy_, {});
@@ -193,7 +206,13 @@ class Decider {
   bool follow() {
     if (!memory_.attempt) {
       const resize::Request pending = unfinished(pod_);
-      if (pending.containers.empty()) return false;
+      if (pending.containers.empty()) {
+        memory_.others_since.reset();
+        return false;
+      }
+      if (!changed()) return waitForOthers(pending);
+      if (!specIsOurs(policy_.original)) return true;
+      // A predecessor of this process sent it.
       memory_.attempt = resize::adopt(pod_, pending);
       memory_.attempt_since = s_.now;
       memory_.reverting = false;
@@ -230,11 +249,29 @@ class Decider {
     return true;
   }
 
-  // The node cannot do it. Back to what it last did, and another try later.
+  // Another writer's resize is pending. It is not ours to take back, and ours would override it.
+  bool waitForOthers(const resize::Request& pending) {
+    if (!memory_.others_since) memory_.others_since = s_.now;
+    if (!policy_.managed) {
+      leaveAlone("left alone: " + policy_.reason);
+    } else if (const Nanos since = s_.now - *memory_.others_since; since < kWorthSaying) {
+      decision_.status.reset();
+      decision_.again = kWorthSaying - since;
+    } else {
+      say(Phase::kPending, specTotal(),
+          "waits for a resize that MBCAS did not send: " +
+              resize::judge(pod_, resize::adopt(pod_, pending)).message);
+    }
+    return true;
+  }
+
+  // The node cannot do what we sent. Back to what it last did, and another try later.
   bool giveUp(const std::string& why) {
     const resize::Request back = revertRequest(pod_);
     const Millicores wanted = specTotal();
     memory_.attempt.reset();
+    // Where the pod is not ours to manage any more, what it declared is the way back.
+    if (!manages()) return false;
     fail(wanted, why);
     if (back.containers.empty() || s_.dry_run) return false;
     send(back, Purpose::kRevert);
@@ -268,38 +305,49 @@ class Decider {
     decision_.request = std::move(request);
   }
 
-  void act() {
-    const bool changed = hasOriginal(pod_);
-    std::vector<OriginalCpu> original;
-    if (changed) {
-      Result<std::vector<OriginalCpu>> parsed = policy::declaredCpu(pod_);
-      if (!parsed) return settle(policy_.reason);  // which says what is wrong with it
-      original = *std::move(parsed);
-      if (!specIsOurs(original)) return;
-    }
-    const bool let_go = (!policy_.managed && policy_.let_go) ||
-                        (policy_.managed && policy_.mode == Mode::kRecommend) ||
-                        (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
-    if (let_go) {
-      if (changed) return restore(original);
-      if (!policy_.managed || s_.allocation == nullptr)
-        return settle("left alone: " + policy_.reason);
-      return recommend("mode recommend");
-    }
-    if (!policy_.managed || s_.allocation == nullptr) {
-      return settle("left alone: " + policy_.reason);
-    }
-    if (s_.agent_silent) return giveBack(original);
-    manage(changed);
+  bool letsGo() const {
+    return (!policy_.managed && policy_.let_go) ||
+           (policy_.managed && policy_.mode == Mode::kRecommend) ||
+           (s_.allocation == nullptr && (policy_.managed || policy_.let_go));
   }
 
-  // Whether the limits in the spec are the original ones or what we wrote. If not, somebody else
+  bool manages() const { return policy_.managed && s_.allocation != nullptr && !letsGo(); }
+
+  void act() {
+    if (changed() && !specIsOurs(policy_.original)) return;
+    if (letsGo()) {
+      if (changed()) return restore(policy_.original);
+      if (!policy_.managed || s_.allocation == nullptr)
+        return leaveAlone("left alone: " + policy_.reason);
+      return recommend("mode recommend");
+    }
+    if (!manages()) return leaveAlone("left alone: " + policy_.reason);
+    if (s_.agent_silent) return giveBack(policy_.original);
+    // The pod has lost its way back: whoever may patch pods can remove an annotation.
+    if (recorded() && !hasOriginal(pod_) && !s_.dry_run) return keep(policy_.original);
+    manage();
+  }
+
+  void keep(std::vector<OriginalCpu> original) {
+    decision_.act = Act::kKeepOriginal;
+    decision_.status->original = std::move(original);
+  }
+
+  void forget(Purpose purpose) {
+    decision_.act = Act::kForgetOriginal;
+    decision_.purpose = purpose;
+    if (decision_.status) decision_.status->original.clear();
+  }
+
+  // Whether the limits in the spec are the original ones or what we wrote. If not, another writer
   // has spoken, and that is respected as what the pod declares from now on.
   bool specIsOurs(const std::vector<OriginalCpu>& original) {
     const std::vector<OriginalCpu> current = podallocation::currentCpu(pod_);
     // After a restart: what the status speaks of is ours.
     if (!memory_.ours && s_.allocation != nullptr &&
-        (s_.allocation->applied == specTotal() || s_.allocation->observed_desired == specTotal())) {
+        (s_.allocation->applied == specTotal() ||
+         (s_.allocation->phase != Phase::kRecommended &&
+          s_.allocation->observed_desired == specTotal()))) {
       memory_.ours = current;
     }
     std::vector<OriginalCpu> mine;  // changed by us, among containers that others changed too
@@ -325,9 +373,9 @@ class Decider {
     }
     decision_.purpose = Purpose::kYield;
     if (s_.dry_run) {
-      settle("dry run: somebody else has changed the limits");
+      leaveAlone("dry run: another writer has changed the limits");
     } else if (mine.empty()) {
-      decision_.act = Act::kForgetOriginal;
+      forget(Purpose::kYield);
     } else {
       send(restoreRequest(pod_, mine), Purpose::kYield);
     }
@@ -339,11 +387,10 @@ class Decider {
     const std::string why = s_.allocation == nullptr ? "its PodAllocation is gone"
                             : policy_.managed        ? "mode recommend"
                                                      : policy_.reason;
-    if (s_.dry_run) return settle("dry run: would be restored: " + why);
+    if (s_.dry_run) return leaveAlone("dry run: would be restored: " + why);
     if (back.containers.empty()) {
-      decision_.act = Act::kForgetOriginal;
-      decision_.purpose = Purpose::kRestore;
-      return settle("as declared: " + why);
+      leaveAlone("as declared: " + why);
+      return forget(Purpose::kRestore);
     }
     const Millicores target = totalAfter(pod_, policy_, back);
     if (backingOff(target) || noRoom(target - totalAfter(pod_, policy_, {}), target)) return;
@@ -353,8 +400,8 @@ class Decider {
   void giveBack(const std::vector<OriginalCpu>& original) {
     const std::string why = fmt::format("the agent of node {} is silent", pod_.node.view());
     resize::Request back = giveBackRequest(pod_, original);
-    if (back.containers.empty()) return settle(why);
-    if (s_.dry_run) return settle("dry run: would be given back its limit: " + why);
+    if (back.containers.empty()) return leaveAlone(why);
+    if (s_.dry_run) return leaveAlone("dry run: would be given back its limit: " + why);
     const Millicores target = totalAfter(pod_, policy_, back);
     if (backingOff(target) || noRoom(target - policy_.limit(), target)) return;
     send(std::move(back), Purpose::kGiveBack);
@@ -374,8 +421,12 @@ class Decider {
                                    ? policy_.limit()
                                    : resize::roundUpToStep(s_.allocation->desired);
     const Millicores clamped = std::clamp(desired, policy_.floor, policy_.ceiling);
-    if (clamped == desired) {
+    if (clamped == s_.allocation->desired) {
       unclamp();
+    } else if (clamped == desired) {
+      setClamped(true, "RoundedUp",
+                 fmt::format("desired {} is rounded up to {}", text(s_.allocation->desired),
+                             text(clamped)));
     } else {
       const bool above = desired > policy_.ceiling;
       setClamped(true, above ? "AboveCeiling" : "BelowFloor",
@@ -388,11 +439,12 @@ class Decider {
 
   void recommend(std::string_view why) {
     const Millicores wanted = target();
-    settle(wanted == policy_.limit() ? fmt::format("{}: would be left at {}", why, text(wanted))
-                                     : fmt::format("{}: would be set to {}", why, text(wanted)));
+    say(Phase::kRecommended, wanted,
+        fmt::format("{}: would be {} {}", why, wanted == policy_.limit() ? "left at" : "set to",
+                    text(wanted)));
   }
 
-  void manage(bool changed) {
+  void manage() {
     const podallocation::PodAllocation& allocation = *s_.allocation;
     if (!allocation.node.empty() && allocation.node != pod_.node) {
       return say(Phase::kFailed, std::nullopt,
@@ -444,9 +496,9 @@ class Decider {
                  waits_for_room ? "waits for room in the quota of its namespace"
                                 : waiting(allowed.held_by));
     }
-    if (!changed) {
-      decision_.act = Act::kKeepOriginal;
-      return;
+    if (!recorded()) {
+      say(Phase::kPending, wanted, "is about to be resized");
+      return keep(changed() ? policy_.original : podallocation::currentCpu(pod_));
     }
     if (const auto rejection = resize::check(pod_, request))
       return fail(wanted, rejection->message);
@@ -461,8 +513,13 @@ class Decider {
 
   void applied(Millicores wanted) {
     const std::optional<Millicores> now = actuated(pod_, policy_);
-    if (now == wanted) return say(Phase::kApplied, wanted, s_.allocation->reason.string());
-    say(Phase::kPending, wanted, "waits for the kubelet");
+    if (now != wanted) return say(Phase::kPending, wanted, "waits for the kubelet");
+    const podallocation::Condition* const clamped =
+        decision_.status->condition(podallocation::kClamped);
+    if (wanted == s_.allocation->desired || clamped == nullptr) {
+      return say(Phase::kApplied, wanted, s_.allocation->reason.string());
+    }
+    say(Phase::kClamped, wanted, clamped->message);
   }
 
   static std::string waiting(Hold hold) {
@@ -565,6 +622,8 @@ void remember(const kube::Pod& pod, const Decision& decision, const resize::Outc
     }
     return;
   }
+  // Decided on what is no longer so: the newer version of the pod will be looked at.
+  if (outcome.verdict == Verdict::kSuperseded) return;
   ++memory.failures;
   memory.failed_target = decision.to;
   memory.retry_at =

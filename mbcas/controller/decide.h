@@ -6,7 +6,7 @@
 //
 // Order of things, each of which may be the last before a crash; whoever comes next sees the same
 // objects and goes on from there:
-//   1. the original resources go onto the pod (once),
+//   1. the original resources go into the allocation's status and onto the pod (once),
 //   2. the resize is sent,
 //   3. the kubelet actuates it,
 //   4. the status says so.
@@ -33,7 +33,8 @@ struct PodMemory {
   std::int64_t generation = 0;  // of the pod after our last resize: older versions tell nothing
   std::optional<resize::Attempt> attempt;  // sent, not finished
   MonotonicTime attempt_since{};
-  bool reverting = false;  // the attempt takes back one that failed
+  std::optional<MonotonicTime> others_since;  // a resize that is not ours is pending since then
+  bool reverting = false;                     // the attempt takes back one that failed
   std::optional<MonotonicTime> last_change;
   std::optional<MonotonicTime> not_ready_since;
   // What we have written into the spec, or found to be ours; nothing: unknown.
@@ -67,8 +68,8 @@ struct Situation {
 enum class Act : std::uint8_t {
   kNothing,
   kAskWho,          // who wrote the limits that stand in the spec?
-  kKeepOriginal,    // put the original resources onto the pod
-  kForgetOriginal,  // all is as it was declared, or as somebody else has declared it since
+  kKeepOriginal,    // record status->original in the allocation's status and on the pod
+  kForgetOriginal,  // all is as it was declared, or as another writer has declared it since
   kResize,
 };
 

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using podallocation::Phase;
 using podallocation::PodAllocation;
 
+constexpr const char* kRecorded200 = R"([{"name":"main","request":"100m","limit":"200m"}])";
 constexpr const char* kOriginal200 =
     R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"200m\"}}"},)";
 
@@ -32,6 +33,7 @@ struct World {
 
   std::string allocation_spec = R"("desiredCPULimit":"200m","nodeName":"n1")";
   std::string allocation_status = "{}";
+  std::string original{};  // of allocation_status, as JSON
   bool has_allocation = true;
   std::string mode = "full";
   std::string namespace_meta{};
@@ -54,10 +56,14 @@ struct World {
         annotations, generation, 100 + generation, limit, phase, observed, conditions,
         ready ? "True" : "False", in_force));
     EXPECT_TRUE(pod) << pod.error().message();
+    std::string status = allocation_status;
+    if (!original.empty()) {
+      status.insert(1, fmt::format(R"("original":{}{})", original, status == "{}" ? "" : ","));
+    }
     const auto allocation = kube::decodeObject<PodAllocation>(fmt::format(
         R"({{"metadata":{{"name":"u1","namespace":"shop","uid":"a1","generation":3}},
         "spec":{{"namespace":"shop","podName":"p",{}}},"status":{}}})",
-        allocation_spec, allocation_status));
+        allocation_spec, status));
     EXPECT_TRUE(allocation) << allocation.error().message();
     const auto node = kube::decodeObject<kube::Node>(
         R"({"metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4"}}})");
@@ -66,17 +72,19 @@ struct World {
                     namespace_meta, mode));
     pod_ = *pod;
     allocation_ = *allocation;
-    Situation situation{.pod = pod_.get(),
-                        .allocation = has_allocation ? allocation_.get() : nullptr,
-                        .policy = policy::judgePod(*pod_, {.name_space = *name_space}, node->get(),
-                                                   settings, ready ? Nanos(0) : Nanos(1)),
-                        .guards = settings.law.guards,
-                        .agent_silent = agent_silent,
-                        .dry_run = dry_run,
-                        .room = room,
-                        .may_raise = may_raise,
-                        .now = now,
-                        .wall = WallTime(1'000'000s + now.time_since_epoch())};
+    Situation situation{
+        .pod = pod_.get(),
+        .allocation = has_allocation ? allocation_.get() : nullptr,
+        .policy = policy::judgePod(*pod_, has_allocation ? allocation_.get() : nullptr,
+                                   {.name_space = *name_space}, node->get(), settings,
+                                   ready ? Nanos(0) : Nanos(1)),
+        .guards = settings.law.guards,
+        .agent_silent = agent_silent,
+        .dry_run = dry_run,
+        .room = room,
+        .may_raise = may_raise,
+        .now = now,
+        .wall = WallTime(1'000'000s + now.time_since_epoch())};
     return controller::decide(situation, memory);
   }
   Decision decide() {
@@ -91,7 +99,8 @@ struct World {
 };
 
 World managed(const std::string& limit, const std::string& desired) {
-  World world{.limit = limit, .in_force = limit, .annotations = kOriginal200};
+  World world{
+      .limit = limit, .in_force = limit, .annotations = kOriginal200, .original = kRecorded200};
   world.allocation_status = fmt::format(
       R"({{"phase":"Applied","observedDesired":"{0}","appliedCPULimit":"{0}"}})", limit);
   world.desire(desired);
@@ -126,6 +135,12 @@ TEST(Decide, BootstrapPublishesBounds) {
 TEST(Decide, TheOriginalIsKeptBeforeTheFirstResize) {
   World world;
   world.desire("500m");
+  const Decision first = world.decide();
+  EXPECT_EQ(first.act, Act::kKeepOriginal);
+  EXPECT_EQ(first.status->original,
+            (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 200_m}}));
+  // Recorded, but the process ended before the pod carried it.
+  world.original = kRecorded200;
   EXPECT_EQ(world.decide().act, Act::kKeepOriginal);
   world.annotations = kOriginal200;
   const Decision decision = world.decide();
@@ -209,6 +224,9 @@ TEST(Decide, FollowsAResizeToItsEnd) {
   world.allocation_status =
       R"({"phase":"Applied","observedDesired":"200m","appliedCPULimit":"200m"})";
   PodMemory memory;
+  EXPECT_EQ(world.decide(memory).act, Act::kAskWho) << "it may be another writer's";
+  memory.asked = 2;
+  memory.ours = {{"main", 100_m, 500_m}};
   Decision decision = world.decide(memory);
   EXPECT_EQ(decision.act, Act::kNothing);
   EXPECT_FALSE(decision.status) << "the status still speaks of the limit before";
@@ -283,6 +301,102 @@ TEST(Decide, DeferredIsGivenTime) {
   EXPECT_EQ(world.decide(memory).purpose, Purpose::kRevert);
 }
 
+// The kubelet cannot do what another writer asked for. That is between the two of them.
+TEST(Decide, AnotherWritersResizeIsNotTakenBack) {
+  for (const char* reason : {"Infeasible", "Deferred"}) {
+    World world;
+    world.limit = "64";
+    world.generation = world.observed = 2;
+    world.conditions = fmt::format(
+        R"({{"type":"PodResizePending","status":"True","reason":"{}","observedGeneration":2}},)",
+        reason);
+    world.desire("500m");
+    for (const char* mode : {"full", "raise-only", "recommend", "off"}) {
+      world.mode = mode;
+      PodMemory memory;
+      EXPECT_EQ(world.decide(memory).act, Act::kNothing) << reason << " " << mode;
+      world.now += 60s;
+      const Decision later = world.decide(memory);
+      EXPECT_EQ(later.act, Act::kNothing) << reason << " " << mode;
+      EXPECT_EQ(later.status->applied, 200_m);
+    }
+    world.mode = "full";
+    PodMemory memory;
+    (void)world.decide(memory);
+    world.now += 60s;
+    EXPECT_EQ(world.decide(memory).status->phase, Phase::kPending);
+    EXPECT_TRUE(world.decide(memory).status->reason.contains("MBCAS did not send"))
+        << world.decide(memory).status->reason;
+    // Once the kubelet has done it, or it was withdrawn, the pod is managed as ever.
+    world.limit = "200m";
+    world.conditions.clear();
+    EXPECT_EQ(world.decide(memory).act, Act::kKeepOriginal);
+  }
+}
+
+// The same where MBCAS had changed the pod before: the other writer's limits are respected.
+TEST(Decide, AnotherWritersResizeOfAChangedPodIsNotTakenBack) {
+  World world = managed("64", "500m");
+  world.in_force = "500m";
+  world.generation = world.observed = 3;
+  world.conditions =
+      R"({"type":"PodResizePending","status":"True","reason":"Infeasible","observedGeneration":3},)";
+  world.allocation_status =
+      R"({"phase":"Applied","observedDesired":"500m","appliedCPULimit":"500m"})";
+  PodMemory memory;
+  EXPECT_EQ(world.decide(memory).act, Act::kAskWho);
+  memory.asked = 3;
+  memory.ours = std::vector<podallocation::OriginalCpu>{};
+  const Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kForgetOriginal);
+  EXPECT_EQ(decision.purpose, Purpose::kYield);
+  EXPECT_TRUE(decision.status->original.empty());
+}
+
+// What MBCAS sent itself and the node cannot do is taken back to what was declared once the pod is
+// not to be managed any more.
+TEST(Decide, AnInfeasibleResizeOfOursEndsInARestore) {
+  World world = managed("500m", "500m");
+  world.in_force = "300m";
+  world.mode = "off";
+  world.generation = world.observed = 3;
+  world.conditions =
+      R"({"type":"PodResizePending","status":"True","reason":"Infeasible","observedGeneration":3},)";
+  const Decision decision = world.decide();
+  EXPECT_EQ(decision.purpose, Purpose::kRestore);
+  EXPECT_EQ(onlyLimit(decision), 200_m);
+}
+
+// Whoever may patch pods can write the annotation, or remove it.
+TEST(Decide, AnAnnotationIsNoAuthority) {
+  World world = managed("500m", "500m");
+  world.annotations =
+      R"("annotations":{"mbcas.io/managed":"false","mbcas.io/original-resources":"{\"main\":{\"request\":\"64\",\"limit\":\"64\"}}"},)";
+  EXPECT_EQ(onlyLimit(world.decide()), 200_m) << "what the status recorded";
+  world.annotations.clear();
+  EXPECT_EQ(world.decide().act, Act::kKeepOriginal) << "it gets its way back again";
+  EXPECT_EQ(world.decide().status->original,
+            (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 200_m}}));
+  // Without a record: never beyond the node, and the request stays.
+  World lost = managed("500m", "500m");
+  lost.original.clear();
+  lost.generation = lost.observed = 2;
+  lost.annotations =
+      R"("annotations":{"mbcas.io/managed":"false","mbcas.io/original-resources":"{\"main\":{\"request\":\"64\",\"limit\":\"64\"}}"},)";
+  EXPECT_EQ(onlyLimit(lost.decide()), 4000_m);
+  lost.generation = lost.observed = 1;
+  EXPECT_EQ(lost.decide().act, Act::kNothing) << "a pod that was never resized";
+}
+
+TEST(Decide, ADecisionThatWasOvertakenIsNoFailure) {
+  World world = managed("200m", "500m");
+  PodMemory memory;
+  const Decision decision = world.decide(memory);
+  remember(*world.pod_, decision, {.verdict = resize::Verdict::kSuperseded}, world.now, 0, memory);
+  EXPECT_EQ(memory.failures, 0);
+  EXPECT_EQ(world.decide(memory).act, Act::kResize);
+}
+
 TEST(Decide, FailuresBackOff) {
   EXPECT_EQ(backoff(1, 0), Nanos(1s));
   EXPECT_EQ(backoff(2, 0), Nanos(2s));
@@ -306,6 +420,7 @@ TEST(Decide, OptOutRestoresExactly) {
   World world = managed("500m", "500m");
   world.annotations =
       R"("annotations":{"mbcas.io/managed":"false","mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"205m\"}}"},)";
+  world.original = R"([{"name":"main","request":"100m","limit":"205m"}])";
   Decision decision = world.decide();
   EXPECT_EQ(decision.purpose, Purpose::kRestore);
   EXPECT_EQ(onlyLimit(decision), 205_m);
@@ -320,8 +435,51 @@ TEST(Decide, NothingToRestoreNothingDone) {
   world.annotations = R"("annotations":{"mbcas.io/managed":"false"},)";
   const Decision decision = world.decide();
   EXPECT_EQ(decision.act, Act::kNothing);
-  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->phase, Phase::kLeftAlone);
   EXPECT_NE(decision.status->reason.find("opted out"), std::string::npos);
+}
+
+// Whoever reads `Applied` may believe that the pod has what is desired.
+TEST(Decide, AppliedMeansThatTheDesiredLimitIsInForce) {
+  const auto phase = [](World world) { return world.decide().status->phase; };
+  EXPECT_EQ(phase(managed("500m", "500m")), Phase::kApplied);
+  World off = managed("500m", "500m");
+  off.mode = "off";
+  off.annotations = off.original = "";
+  EXPECT_EQ(phase(off), Phase::kLeftAlone);
+  World silent = managed("500m", "700m");
+  silent.agent_silent = true;
+  EXPECT_EQ(phase(silent), Phase::kLeftAlone);
+  World dry = managed("500m", "700m");
+  dry.dry_run = true;
+  EXPECT_EQ(phase(dry), Phase::kRecommended);
+}
+
+TEST(Decide, ClampedIsNotApplied) {
+  World world = managed("3600m", "100");
+  Decision decision = world.decide();
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->phase, Phase::kClamped);
+  EXPECT_EQ(decision.status->applied, 3600_m);
+  EXPECT_EQ(decision.status->observed_desired, 3600_m);
+  EXPECT_NE(decision.status->reason.find("desired 100000m is above the ceiling 3600m"),
+            std::string::npos)
+      << decision.status->reason;
+  // What is desired comes within the bounds: then it is Applied, and no longer Clamped.
+  world.desire("3600m");
+  decision = world.decide();
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  // Limits are written in steps.
+  decision = managed("510m", "505m").decide();
+  EXPECT_EQ(decision.status->phase, Phase::kClamped);
+  EXPECT_EQ(decision.status->reason, "desired 505m is rounded up to 510m");
+}
+
+TEST(Decide, AnOlderStatusIsNotTrueOfANewDecision) {
+  World world = managed("500m", "700m");
+  const Decision decision = world.decide();
+  EXPECT_EQ(onlyLimit(decision), 700_m);
+  EXPECT_EQ(decision.status->phase, Phase::kPending) << "it said Applied, of 500m";
 }
 
 TEST(Decide, EachWayOfLettingGo) {
@@ -332,6 +490,7 @@ TEST(Decide, EachWayOfLettingGo) {
   }
   World gone = managed("500m", "500m");
   gone.has_allocation = false;
+  gone.generation = gone.observed = 2;
   PodMemory memory;
   memory.ours = {{"main", 100_m, 500_m}};
   EXPECT_EQ(onlyLimit(gone.decide(memory)), 200_m);
@@ -346,9 +505,10 @@ TEST(Decide, RecommendSaysWhatItWouldDo) {
   world.desire("700m");
   const Decision decision = world.decide();
   EXPECT_EQ(decision.act, Act::kNothing);
-  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+  EXPECT_EQ(decision.status->phase, Phase::kRecommended);
   EXPECT_EQ(decision.status->reason, "mode recommend: would be set to 700m");
-  EXPECT_EQ(decision.status->observed_desired, decision.status->applied);
+  EXPECT_EQ(decision.status->observed_desired, 700_m);
+  EXPECT_EQ(decision.status->applied, 200_m);
 }
 
 TEST(Decide, DryRunNeverActs) {
@@ -473,9 +633,13 @@ TEST(PublishedBounds, AreCalm) {
 // never below the request, and deciding twice on the same state decides the same.
 RC_GTEST_PROP(Decide, Invariants, ()) {
   const auto cpu = [] { return std::to_string(*rc::gen::inRange(1, 500) * 10) + "m"; };
-  World world = managed(std::to_string(*rc::gen::inRange(10, 400) * 10) + "m", cpu());
+  const Millicores desired(*rc::gen::inRange(1, 1000) * 5);  // also between two steps
+  World world = managed(std::to_string(*rc::gen::inRange(10, 400) * 10) + "m",
+                        std::to_string(desired.count()) + "m");
   world.in_force = *rc::gen::element(world.limit, cpu());
   if (*rc::gen::arbitrary<bool>()) world.annotations.clear();
+  if (*rc::gen::inRange(0, 4) == 0) world.original.clear();
+  world.generation = world.observed = *rc::gen::inRange(1, 3);
   world.mode = *rc::gen::element<std::string>("off", "recommend", "raise-only", "full");
   world.agent_silent = *rc::gen::inRange(0, 4) == 0;
   world.dry_run = *rc::gen::inRange(0, 4) == 0;
@@ -493,10 +657,18 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
   RC_ASSERT(decision.request.containers == same.request.containers);
   if (decision.status && decision.status->phase == Phase::kApplied) {
     RC_ASSERT(decision.status->applied == decision.status->observed_desired);
+    RC_ASSERT(decision.status->applied == desired);
+  }
+  if (decision.status && decision.status->phase == Phase::kClamped) {
+    RC_ASSERT(decision.status->applied == decision.status->observed_desired);
+    RC_ASSERT(decision.status->condition(podallocation::kClamped)->status ==
+              podallocation::ConditionStatus::kTrue);
   }
   if (world.dry_run) RC_ASSERT(decision.act == Act::kNothing || decision.act == Act::kAskWho);
   if (decision.act != Act::kResize) return;
-  RC_ASSERT(!world.annotations.empty());  // never before the original is kept
+  // Never before the original is kept, in the status above all.
+  RC_ASSERT(!world.annotations.empty() || !world.original.empty());
+  if (decision.purpose == Purpose::kManage) RC_ASSERT(!world.original.empty());
   const Millicores limit = *decision.request.containers.at(0).limit;
   RC_ASSERT(limit >= 100_m);
   if (decision.purpose == Purpose::kManage) {

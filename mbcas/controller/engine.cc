@@ -11,7 +11,6 @@
 #include <map>
 #include <mutex>
 #include <random>
-#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -21,9 +20,11 @@
 #include "mbcas/controller/audit.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/decide.h"
+#include "mbcas/controller/limited_log.h"
 #include "mbcas/controller/quotas.h"
 #include "mbcas/controller/raises.h"
 #include "mbcas/controller/restore.h"
+#include "mbcas/controller/turns.h"
 #include "mbcas/controller/writer.h"
 #include "mbcas/kube/controller.h"
 #include "mbcas/kube/events.h"
@@ -42,6 +43,7 @@ using podallocation::Phase;
 using resize::Verdict;
 
 constexpr Nanos kBeat = std::chrono::seconds(5);  // of the thread that listens for agents
+constexpr Nanos kSoon = std::chrono::seconds(1);  // until what failed at the start is tried again
 constexpr Nanos kVpaInterval = std::chrono::minutes(1);
 constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
 constexpr Nanos kSettled =
@@ -76,12 +78,23 @@ std::string text(Millicores cpu) {
   return fmt::format("{}m", cpu.count());
 }
 
+// Lines that people can read: so many a second, after so many at once.
+constexpr double kLines = 10;
+constexpr double kLinesAtOnce = 200;
+// Allocations that were written for another node than their pod's, removed: likewise.
+constexpr double kRemovals = 5;
+constexpr double kRemovalsAtOnce = 50;
+// Of the workers, those that may be busy with raises in namespaces with quotas.
+constexpr double kShareForQuotas = 0.75;
+
 }  // namespace
 
 std::string_view name(Step step) {
   switch (step) {
     case Step::kDecided:
       return "decided";
+    case Step::kOriginalRecorded:
+      return "original-recorded";
     case Step::kOriginalKept:
       return "original-kept";
     case Step::kResizeSent:
@@ -103,16 +116,27 @@ class Engine::Impl {
         clock_(client.clock()),
         options_(std::move(options)),
         events_(client, "mbcas-controller"),
+        resize_log_("resizes", kLines, kLinesAtOnce, options_.log),
+        error_log_("errors", kLines, kLinesAtOnce,
+                   options_.log_error ? options_.log_error : options_.log),
         give_backs_(options_.give_backs_per_second, options_.give_backs_per_second),
+        removals_(kRemovals, kRemovalsAtOnce),
         random_(std::random_device{}()),
+        turns_(
+            std::max<std::size_t>(1, static_cast<std::size_t>(options_.workers * kShareForQuotas))),
         cluster_(client, options_.name_space,
-                 {.pod_changed = [this](const std::string& key) { queue().add(key); },
+                 // A replica that stands by keeps no list of what it will look at: when it begins
+                 // to lead it looks at everything.
+                 {.pod_changed =
+                      [this](const std::string& key) {
+                        if (leading_) queue().add(key);
+                      },
                   .lease_changed = [this](const kube::Lease& lease,
                                           bool gone) { leaseChanged(lease, gone); },
                   .settings_changed = [this](const kube::ConfigMap* map) { readSettings(map); },
                   .on_error =
                       [this](const std::string& kind, const kube::ApiError& error) {
-                        log(fmt::format("watching {}: {}", kind, error.describe()));
+                        logError(fmt::format("watching {}: {}", kind, error.describe()));
                       }}),
         controller_(
             clock_,
@@ -124,10 +148,11 @@ class Engine::Impl {
              .metrics = client.metrics(),
              .on_error =
                  [this](const std::string& key, const Error& error) {
-                   log(fmt::format("{}: {}", key, error.message()));
+                   logError(fmt::format("{}: {}", key, error.message()));
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
             [this](const std::string& key) { return reconcile(key); }) {
+    last_progress_ = clock_.monotonic();
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
     resizes_ = &prometheus::BuildCounter()
@@ -141,28 +166,75 @@ class Engine::Impl {
                           .Add({});
   }
 
-  void start() { cluster_.start(); }
+  void start() {
+    cluster_.start();
+    attendant_ = std::jthread([this](const std::stop_token& stop) { attend(stop); });
+  }
   bool hasSynced() const { return cluster_.hasSynced(); }
-
-  Result<void> lead(Nanos sync_timeout) {
-    if (!cluster_.waitForSync(sync_timeout)) {
-      return failure("the first list of the cluster's objects did not come in time");
+  bool waitForSync(Nanos timeout) const {
+    const MonotonicTime deadline = clock_.monotonic() + timeout;
+    while (!hasSynced()) {
+      if (clock_.monotonic() >= deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    if (Result<void> published = publishSettings(); !published) return published;
+    return true;
+  }
+
+  Result<void> lead() {
+    if (Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings()); !parsed) {
+      return failure(std::move(parsed).error().within(
+          fmt::format("settings (flags and ConfigMap {}/{})", options_.name_space, kSettingsName)));
+    }
     {
       const std::lock_guard lock(agents_mutex_);
-      agents_.serverAnswers(true, clock_.monotonic());
+      agents_.serverServes(true, clock_.monotonic());
     }
-    controller_.start();
-    listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
+    {
+      const std::lock_guard lock(attendant_mutex_);
+      leading_ = true;
+    }
+    woken_.notify_all();
     return {};
   }
 
   void stop() {
-    listener_ = {};
+    attendant_ = {};
     cluster_.stop();
-    controller_.stop();
-    events_.flush(std::chrono::seconds(5));
+    controller_.abandon();
+    events_.flush(std::chrono::seconds(2));
+    resize_log_.flush(clock_.monotonic());
+    error_log_.flush(clock_.monotonic());
+  }
+
+  Result<void> live() const {
+    const auto seconds = [](Nanos time) {
+      return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+    };
+    const Nanos silence = clock_.monotonic() - last_progress_.load();
+    if (silence >= options_.stuck_after) {
+      return failure(fmt::format("a look at the agents has taken {} s so far", seconds(silence)));
+    }
+    const Nanos longest = controller_.queue().longestInWork();
+    if (longest >= options_.stuck_after) {
+      return failure(fmt::format("a look at a pod has taken {} s so far", seconds(longest)));
+    }
+    return {};
+  }
+
+  Result<void> ready() const {
+    if (!cluster_.knowsVpas()) {
+      return failure("it is not known yet whether there are VerticalPodAutoscalers");
+    }
+    const MonotonicTime now = clock_.monotonic();
+    std::string behind;
+    for (const Cluster::Watch& watch : cluster_.watches()) {
+      if (watch.health.synced && watch.health.stuckFor(now) < options_.behind_after) continue;
+      behind += fmt::format("{}{} {}{}{}", behind.empty() ? "" : ", ", watch.kind,
+                            watch.health.synced ? "is not followed" : "is not listed yet",
+                            watch.health.last_error.empty() ? "" : ": ", watch.health.last_error);
+    }
+    if (!behind.empty()) return failure(behind);
+    return {};
   }
 
   policy::Settings settings() const {
@@ -175,6 +247,7 @@ class Engine::Impl {
   void log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
+  void logError(const std::string& line) { error_log_.say(line, clock_.monotonic()); }
   void after(Step step) const {
     if (options_.after) options_.after(step);
   }
@@ -199,8 +272,8 @@ class Engine::Impl {
     policy::SettingsData data = map != nullptr ? dataOf(*map) : options_.overrides;
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
-      log(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space, kSettingsName,
-                      parsed.error().message()));
+      logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
+                           kSettingsName, parsed.error().message()));
       return;
     }
     for (const std::string& key : parsed->unknown) {
@@ -211,22 +284,30 @@ class Engine::Impl {
     settings_ = parsed->settings;
   }
 
-  // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
-  Result<void> publishSettings() {
-    const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
-    policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
+  // What flags say; without a ConfigMap, the mode and the profile, too, for people to find.
+  policy::SettingsData newSettings(bool has_map) const {
     policy::SettingsData news = options_.overrides;
-    if (!map) {
+    if (!has_map) {
       const policy::Settings defaults;
       news.try_emplace("mode", policy::name(defaults.mode));
       news.try_emplace("profile", control::name(defaults.profile));
     }
-    for (const auto& [key, value] : news) data[key] = value;
-    Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
-    if (!parsed) {
-      return failure(std::move(parsed).error().within(
-          fmt::format("settings (flags and ConfigMap {}/{})", options_.name_space, kSettingsName)));
-    }
+    return news;
+  }
+  // What is in the ConfigMap, and what flags say over it.
+  policy::SettingsData wantedSettings() const {
+    const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
+    policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
+    for (const auto& [key, value] : newSettings(map != nullptr)) data[key] = value;
+    return data;
+  }
+
+  // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
+  Result<void> publishSettings() {
+    const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
+    const policy::SettingsData news = newSettings(map != nullptr);
+    const Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings());
+    if (!parsed) return failure(parsed.error());
     {
       const std::lock_guard lock(settings_mutex_);
       settings_ = parsed->settings;
@@ -266,65 +347,105 @@ class Engine::Impl {
     }
   }
 
-  void listen(const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any woken;
-    MonotonicTime looked_for_vpas = clock_.monotonic();
+  // The thread beside the workers: begins the work of a leader, and listens for agents.
+  void attend(const std::stop_token& stop) {
+    std::optional<MonotonicTime> looked_for_vpas;
+    bool at_work = false;
     while (!stop.stop_requested()) {
-      std::unique_lock lock(mutex);
-      woken.wait_for(lock, stop, kBeat, [] { return false; });
-      if (stop.stop_requested()) return;
-      beat();
-      if (clock_.monotonic() - looked_for_vpas >= kVpaInterval) {
-        looked_for_vpas = clock_.monotonic();
-        cluster_.lookForVpas();
+      const MonotonicTime now = clock_.monotonic();
+      if (!cluster_.knowsVpas() || now - *looked_for_vpas >= kVpaInterval) {
+        looked_for_vpas = now;
+        cluster_.lookForVpas(stop);
       }
+      const bool leading = leading_;
+      if (leading && !at_work) {
+        at_work = beginWork();
+      } else if (leading) {
+        beat(stop);
+      }
+      resize_log_.flush(now);
+      error_log_.flush(now);
+      last_progress_ = clock_.monotonic();
+      const bool soon = !cluster_.knowsVpas() || (leading && !at_work);
+      std::unique_lock lock(attendant_mutex_);
+      woken_.wait_for(lock, stop, soon ? kSoon : kBeat, [&] { return leading_ && !leading; });
     }
   }
 
-  void beat() {
-    // Asked of the server itself: a watch that hangs would look like silence.
-    const bool answers =
-        client_.perform({.path = "/version", .timeout = kBeat, .retry = false}).has_value();
+  bool beginWork() {
+    if (Result<void> published = publishSettings(); !published) {
+      logError(published.error().message());
+      return false;
+    }
+    cluster_.touchAll();
+    controller_.start();
+    return true;
+  }
+
+  // Whether the server can serve what is in etcd. It answers some requests, such as /version,
+  // without etcd; while etcd does not answer no agent can renew its Lease. A get without a resource
+  // version is answered by a quorum of etcd, and "there is no such Lease" is an answer. That writes
+  // get through, too, is shown by the leader's own Lease: a leader that cannot renew it ends.
+  bool serverServes(const std::stop_token& stop) {
+    const std::string path = kube::Lease::kind().path(options_.name_space, kLeaderLease);
+    // A single failure is no outage: each one gives every agent the whole time again.
+    for (int tries = 0; tries < 2 && !stop.stop_requested(); ++tries) {
+      const auto lease = client_.perform({.path = path, .timeout = kBeat, .retry = false}, stop);
+      if (lease || lease.error().notFound()) return true;
+    }
+    return false;
+  }
+
+  void beat(const std::stop_token& stop) {
+    const bool serves = serverServes(stop);
     const MonotonicTime now = clock_.monotonic();
     const Nanos silence = settings().silence;
-    std::vector<std::string> suspects;
-    std::vector<std::string> back;
+    std::vector<AgentWatch::NodeState> nodes;
+    for (const auto& node : cluster_.nodes()) {
+      nodes.push_back({node->meta.name.string(), node->ready});
+    }
+    AgentWatch::Changes changes;
     {
       const std::lock_guard lock(agents_mutex_);
-      agents_.serverAnswers(answers, now);
-      for (const auto& node : cluster_.nodes()) {
-        const std::string name = node->meta.name.string();
-        const bool silent = node->ready && agents_.silent(name, now, silence);
-        if (silent && !silent_.contains(name)) suspects.push_back(name);
-        if (!silent && silent_.erase(name) > 0) back.push_back(name);
-      }
+      agents_.serverServes(serves, now);
+      changes = agents_.review(nodes, now, silence);
     }
-    for (const std::string& node : suspects) {
-      if (reallySilent(node)) {
+    for (const std::string& node : changes.suspects) {
+      const std::optional<bool> silent = reallySilent(node, stop);
+      if (!silent) break;  // the server does not answer: nothing is known of the others, either
+      if (!*silent) continue;
+      {
         const std::lock_guard lock(agents_mutex_);
-        silent_.insert(node);
-      } else {
-        continue;
+        agents_.confirm(node);
       }
       log(fmt::format("the agent of node {} is silent: its pods get their original limits", node));
       touchNode(node);
     }
-    for (const std::string& node : back) {
+    for (const std::string& node : changes.back) {
       log(fmt::format("the agent of node {} is back", node));
+      touchNode(node);
+    }
+    for (const std::string& node : changes.gone) {
+      log(fmt::format(
+          "the agent of node {} is no longer waited for: the node is deleted or not Ready", node));
       touchNode(node);
     }
     if (silent_agents_ != nullptr) {
       const std::lock_guard lock(agents_mutex_);
-      silent_agents_->Set(static_cast<double>(silent_.size()));
+      silent_agents_->Set(static_cast<double>(agents_.silentAgents()));
     }
   }
 
-  // Our watch may be the one that is late.
-  bool reallySilent(const std::string& node) {
+  // Our watch may be the one that is late, so the server is asked. Nothing: it does not answer.
+  std::optional<bool> reallySilent(const std::string& node, const std::stop_token& stop) {
     const std::string name = std::string(kAgentLease) + node;
-    const auto lease = client_.get<kube::Lease>(options_.name_space, name);
-    if (!lease) return lease.error().notFound();
+    const auto body = client_.perform({.path = kube::Lease::kind().path(options_.name_space, name),
+                                       .timeout = kBeat,
+                                       .retry = false},
+                                      stop);
+    if (!body) return body.error().notFound() ? std::optional(true) : std::nullopt;
+    const auto lease = kube::decodeObject<kube::Lease>(*body);
+    if (!lease) return false;
     const std::shared_ptr<const kube::Lease> cached = cluster_.lease(name);
     if (cached && cached->renewed == (*lease)->renewed) return true;
     const std::lock_guard lock(agents_mutex_);
@@ -338,7 +459,7 @@ class Engine::Impl {
 
   bool agentSilent(std::string_view node) const {
     const std::lock_guard lock(agents_mutex_);
-    return silent_.contains(node);
+    return agents_.isSilent(node);
   }
 
   // ---- One pod
@@ -364,11 +485,22 @@ class Engine::Impl {
   }
 
   Reconciled reconcile(const std::string& key) {
+    Reconciled result = lookAt(key);
+    if (const std::optional<std::string> next = turns_.next()) queue().add(*next);
+    return result;
+  }
+
+  Reconciled lookAt(const std::string& key) {
     const PodPtr cached = cluster_.pod(key);
     const std::vector<AllocationPtr> allocations = cluster_.allocationsFor(key);
     std::optional<Error> unsaid;
     for (const AllocationPtr& allocation : allocations) {
-      if (cached && allocation->meta.name == cached->meta.uid) continue;
+      if (cached && allocation->meta.name == cached->meta.uid) {
+        if (!ofAnotherNode(*allocation, *cached) || cached->node.empty()) continue;
+        if (!mayRemove()) return Reconciled::again(kSoon);
+        if (Result<void> removed = remove(*allocation, *cached); !removed) unsaid = removed.error();
+        continue;
+      }
       if (Result<void> told = refuse(*allocation, cached.get()); !told) unsaid = told.error();
     }
     if (!cached) {
@@ -379,6 +511,30 @@ class Engine::Impl {
     const Reconciled result = look(key, cached, entry);
     put(key, std::move(entry));
     return unsaid && !result.error() ? Reconciled::failed(*unsaid) : result;
+  }
+
+  // An allocation that another node's agent has written. It counts nowhere (allocationOf), and
+  // while it is there the agent of the pod's node cannot write its own.
+  Result<void> remove(const PodAllocation& allocation, const kube::Pod& pod) {
+    const auto removed = client_.remove<PodAllocation>(
+        allocation.meta.namespace_, allocation.meta.name, {.uid = allocation.meta.uid.string()});
+    // Gone or replaced meanwhile: the watch will say.
+    if (!removed && !removed.error().notFound() && !removed.error().conflict()) {
+      return failure(removed.error().toError().within("removing an allocation of another node"));
+    }
+    if (!removed) return {};
+    const std::string what = fmt::format(
+        "removed a PodAllocation that was written for node {}, while the pod runs on {}: the agent "
+        "of {} is not to be trusted",
+        allocation.node.view(), pod.node.view(), allocation.node.view());
+    logError(fmt::format("{}: {}", objectKey(pod.meta), what));
+    note(pod, kube::EventType::kWarning, "ForeignAllocation", what);
+    return {};
+  }
+
+  bool mayRemove() {
+    const std::lock_guard lock(rates_mutex_);
+    return removals_.take(clock_.monotonic());
   }
 
   // An allocation that speaks of no pod there is.
@@ -408,13 +564,13 @@ class Engine::Impl {
   Reconciled look(const std::string& key, const PodPtr& cached, Entry& entry) {
     Situation situation{.dry_run = options_.dry_run};
     const bool was_under_way = entry.memory.attempt.has_value();
-    std::unique_lock<std::mutex> quota_lock;
+    Turns::Turn turn;  // at the quotas of the namespace
     std::optional<Nanos> clearing_due;
     Decision decision;
     PodPtr pod;
     AllocationPtr allocation;
-    // Each round does one thing; the longest way is: ask who, keep the original, look for room,
-    // send.
+    // Each round does one thing; the longest way is: ask who, forget the original, keep the new
+    // one, look for room, send.
     for (int round = 0; round < 6; ++round) {
       pod = newest(cached, entry.pod);
       allocation = newest(cluster_.allocationOf(*pod), entry.allocation);
@@ -432,24 +588,31 @@ class Engine::Impl {
       }
       if (decision.act == Act::kKeepOriginal) {
         after(Step::kDecided);
-        auto kept = client_.patch<kube::Pod>(
-            pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
-            podallocation::annotateOriginal(*pod), {.field_manager = kControllerManager});
-        if (!kept) return annotationFailed(kept.error(), "keeping the original resources");
-        entry.pod = *std::move(kept);
+        if (auto kept = keepOriginal(*pod, *allocation, *decision.status, entry); !kept) {
+          return annotationFailed(kept.error(), "keeping the original resources");
+        }
         after(Step::kOriginalKept);
         continue;
       }
       if (decision.act == Act::kForgetOriginal) {
-        auto gone =
-            client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
-                                     forgetOriginal(*pod), {.field_manager = kControllerManager});
-        if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
-        entry.pod = *std::move(gone);
+        if (hasOriginal(*pod)) {
+          auto gone = client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name,
+                                               kube::PatchType::kMerge, forgetOriginal(*pod),
+                                               {.field_manager = kControllerManager});
+          if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
+          entry.pod = *std::move(gone);
+        }
+        if (allocation && decision.status) {
+          if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status),
+                                         situation.policy.declared(), entry);
+              !written) {
+            return Reconciled::failed(written.error());
+          }
+        }
         entry.memory.ours.reset();
         if (decision.purpose == Purpose::kYield) {
           note(*pod, kube::EventType::kNormal, "DeclaredChanged",
-               "somebody else changed the CPU limits; they are taken as what the pod declares");
+               "another writer changed the CPU limits; they are taken as what the pod declares");
         } else {
           note(*pod, kube::EventType::kNormal, "Restored",
                "CPU requests and limits are as declared again");
@@ -457,11 +620,13 @@ class Engine::Impl {
         after(Step::kOriginalForgotten);
         continue;
       }
-      // A raise must fit the quota as the server counts it, and nobody may raise in between.
-      if (decision.to > decision.from && !quota_lock.owns_lock() &&
+      // A raise must fit the quota as the server counts it, and no other pod may be raised between
+      // the reading and the raise.
+      if (decision.to > decision.from && !turn &&
           limitedByQuota(*pod, cluster_.objects(pod->meta.namespace_.string()),
                          situation.policy.requests_follow)) {
-        quota_lock = quotas_.lockNamespace(pod->meta.namespace_.string());
+        turn = turns_.take(pod->meta.namespace_.string(), key, urgencyOf(key));
+        if (!turn) return Reconciled::done();  // its key comes back with its turn
         const auto room = roomNow(client_, *pod, situation.policy.requests_follow);
         if (!room) return Reconciled::failed(room.error().toError().within("reading quotas"));
         situation.room = *room;
@@ -475,7 +640,7 @@ class Engine::Impl {
         raises_.spend(pod->node.string(), decision.to - decision.from, situation.now);
       }
       const bool accepted = send(*pod, allocation.get(), decision, entry);
-      if (quota_lock.owns_lock()) quota_lock.unlock();
+      turn.end();
       if (!accepted) {
         decision.again = entry.memory.retry_at - clock_.monotonic();
       } else if (decision.purpose != Purpose::kRevert) {
@@ -495,6 +660,26 @@ class Engine::Impl {
     }
     if (decision.again) return Reconciled::again(std::max(*decision.again, Nanos(0)));
     return Reconciled::done();
+  }
+
+  // The status first: it is what is believed later.
+  kube::ApiResult<void> keepOriginal(const kube::Pod& pod, const PodAllocation& allocation,
+                                     const podallocation::Status& status, Entry& entry) {
+    if (allocation.originalValue() != status.original) {
+      auto recorded = applyStatus(allocation, status);
+      if (!recorded) return kube::apiFailure(std::move(recorded).error());
+      entry.allocation = *std::move(recorded);
+      after(Step::kOriginalRecorded);
+    }
+    // An annotation that is there already is never rewritten; the status is what counts.
+    if (hasOriginal(pod)) return {};
+    auto kept =
+        client_.patch<kube::Pod>(pod.meta.namespace_, pod.meta.name, kube::PatchType::kMerge,
+                                 podallocation::annotateOriginal(pod, status.original),
+                                 {.field_manager = kControllerManager});
+    if (!kept) return kube::apiFailure(std::move(kept).error());
+    entry.pod = *std::move(kept);
+    return {};
   }
 
   static Reconciled annotationFailed(const kube::ApiError& error, std::string_view what) {
@@ -525,7 +710,7 @@ class Engine::Impl {
     const std::shared_ptr<const kube::Node> node = cluster_.node(pod.node);
     situation.pod = &pod;
     situation.allocation = allocation;
-    situation.policy = policy::judgePod(pod, objects, node.get(), settings, not_ready);
+    situation.policy = policy::judgePod(pod, allocation, objects, node.get(), settings, not_ready);
     situation.guards = settings.law.guards;
     situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
     situation.agent_silent = agentSilent(pod.node);
@@ -644,10 +829,17 @@ class Engine::Impl {
             Entry& entry) {
     after(Step::kDecided);
     const resize::Outcome outcome =
-        resize::submit(client_, pod, decision.request, {.field_manager = kControllerManager});
+        resize::submit(client_, pod, decision.request,
+                       {.field_manager = kControllerManager, .only_if_unchanged = true});
     remember(pod, decision, outcome, clock_.monotonic(), chance(), entry.memory);
     if (options_.audit) {
       options_.audit(auditLine(clock_.wall(), pod, allocation, decision, outcome));
+    }
+    const std::string line = logLine(pod, allocation, decision, outcome);
+    if (outcome.verdict == Verdict::kAccepted || outcome.verdict == Verdict::kGone) {
+      resize_log_.say(line, clock_.monotonic());
+    } else {
+      logError(line);
     }
     if (resizes_ != nullptr) {
       resizes_
@@ -659,7 +851,8 @@ class Engine::Impl {
       after(Step::kResizeSent);
       return true;
     }
-    if (outcome.verdict == Verdict::kGone) return true;
+    // Gone, or changed by another writer in this very moment: the watch will say.
+    if (outcome.verdict == Verdict::kGone || outcome.verdict == Verdict::kSuperseded) return true;
     if (decision.status) {
       decision.status->phase = Phase::kFailed;
       decision.status->observed_desired = decision.to;
@@ -674,9 +867,7 @@ class Engine::Impl {
 
   Result<void> writeStatus(const kube::Pod& pod, const PodAllocation& allocation,
                            podallocation::Status status, Millicores declared, Entry& entry) {
-    // The schema takes 1024 characters; a message of the server may be longer.
-    constexpr std::size_t kLongest = 1000;
-    if (status.reason.size() > kLongest) status.reason.resize(kLongest);
+    status = podallocation::trimmed(std::move(status));
     const podallocation::Status before = allocation.statusValue();
     if (before == status) return {};
     kube::ApiResult<AllocationPtr> written = applyStatus(allocation, status);
@@ -699,6 +890,8 @@ class Engine::Impl {
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {
       note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
+      logError(fmt::format("resize of {} failed on node {}: {}", objectKey(pod.meta),
+                           pod.node.view(), status.reason));
     }
     if (status.applied && status.bounds && status.bounds->managed) {
       const std::string workload = policy::workloadKey(pod);
@@ -743,6 +936,8 @@ class Engine::Impl {
   const Clock& clock_;
   const EngineOptions options_;
   kube::EventRecorder events_;
+  LimitedLog resize_log_;
+  LimitedLog error_log_;
   prometheus::Family<prometheus::Counter>* resizes_ = nullptr;
   prometheus::Gauge* silent_agents_ = nullptr;
 
@@ -750,8 +945,7 @@ class Engine::Impl {
   policy::Settings settings_;  // guarded by settings_mutex_
 
   mutable std::mutex agents_mutex_;
-  AgentWatch agents_;                          // guarded by agents_mutex_
-  std::set<std::string, std::less<>> silent_;  // nodes; guarded by agents_mutex_
+  AgentWatch agents_;  // guarded by agents_mutex_
 
   std::mutex entries_mutex_;
   std::unordered_map<std::string, Entry> entries_;  // guarded by entries_mutex_
@@ -764,13 +958,20 @@ class Engine::Impl {
 
   std::mutex rates_mutex_;
   kube::TokenBucket give_backs_;  // guarded by rates_mutex_
+  kube::TokenBucket removals_;    // guarded by rates_mutex_
   RaiseBudget raises_;            // guarded by rates_mutex_
   std::mt19937_64 random_;        // guarded by rates_mutex_
 
   Quotas quotas_;
+  Turns turns_;
   Cluster cluster_;
   kube::Controller controller_;
-  std::jthread listener_;
+
+  std::mutex attendant_mutex_;
+  std::condition_variable_any woken_;
+  std::atomic<bool> leading_ = false;           // changed with attendant_mutex_ locked
+  std::atomic<MonotonicTime> last_progress_{};  // of the attendant
+  std::jthread attendant_;
 };
 
 Engine::Engine(kube::Client& client, EngineOptions options)
@@ -784,8 +985,17 @@ void Engine::start() {
 bool Engine::hasSynced() const {
   return impl_->hasSynced();
 }
-Result<void> Engine::lead(Nanos sync_timeout) {
-  return impl_->lead(sync_timeout);
+bool Engine::waitForSync(Nanos timeout) const {
+  return impl_->waitForSync(timeout);
+}
+Result<void> Engine::lead() {
+  return impl_->lead();
+}
+Result<void> Engine::live() const {
+  return impl_->live();
+}
+Result<void> Engine::ready() const {
+  return impl_->ready();
 }
 void Engine::stop() {
   impl_->stop();

@@ -5,7 +5,10 @@
 //   Engine engine(client, {.audit = ..., .log = ...});
 //   engine.start();                   // watches
 //   engine.lead();                    // after sync and election: works
-//   engine.stop();                    // what is in line is finished
+//   engine.stop();                    // what is in hand is finished
+//
+// None of these calls waits for the API server, but for stop(), which lets requests that are under
+// way end.
 #pragma once
 
 #include <atomic>
@@ -24,15 +27,17 @@ namespace mbcas::controller {
 // The steps of a decision after which a test may end the process: nothing may be lost, nothing done
 // twice.
 enum class Step : std::uint8_t {
-  kDecided,       // nothing was done yet
-  kOriginalKept,  // the annotation is on the pod
-  kResizeSent,    // the server has accepted the resize
-  kActuated,      // the kubelet has done it; the status does not say so yet
+  kDecided,           // nothing was done yet
+  kOriginalRecorded,  // the original is in the allocation's status
+  kOriginalKept,      // and in the pod's annotation
+  kResizeSent,        // the server has accepted the resize
+  kActuated,          // the kubelet has done it; the status does not say so yet
   kStatusWritten,
   kOriginalForgotten,  // restored, and the annotation is gone
 };
-inline constexpr Step kSteps[] = {Step::kDecided,  Step::kOriginalKept,  Step::kResizeSent,
-                                  Step::kActuated, Step::kStatusWritten, Step::kOriginalForgotten};
+inline constexpr Step kSteps[] = {
+    Step::kDecided,  Step::kOriginalRecorded, Step::kOriginalKept,     Step::kResizeSent,
+    Step::kActuated, Step::kStatusWritten,    Step::kOriginalForgotten};
 std::string_view name(Step step);
 
 struct EngineOptions {
@@ -41,8 +46,16 @@ struct EngineOptions {
   int workers = 8;
   bool dry_run = false;
   double give_backs_per_second = 20;  // raises for silent agents, in the whole cluster
+  // A look at a pod, or a look at the agents, that takes longer than this is stuck: see live().
+  // Every request has a time-out, so that an API server that does not answer makes nothing stuck.
+  Nanos stuck_after = std::chrono::minutes(15);
+  // A watch that has been failing for so long does not keep up: see ready().
+  Nanos behind_after = std::chrono::minutes(3);
   std::function<void(const std::string& line)> audit;
+  // Lines for people: what happens, and what goes wrong (null: `log` is told that, too). In a storm
+  // some are left out, and a line says how many.
   std::function<void(const std::string& line)> log;
+  std::function<void(const std::string& line)> log_error;
   std::function<void(Step)> after;  // for tests
 };
 
@@ -55,12 +68,20 @@ class Engine {
   // Starts the watches.
   void start();
   bool hasSynced() const;
-  // Waits for the first sync, publishes the settings, starts to work. To be called once, by the
-  // leader.
-  Result<void> lead(Nanos sync_timeout);
+  bool waitForSync(Nanos timeout) const;
+  // Begins to work: publishes the settings and looks at every pod, on threads of its own. To be
+  // called once, by the leader, after the sync; after stop() it does nothing. Fails if the settings
+  // make no sense.
+  Result<void> lead();
+  // Begins nothing new, and drops what is in line: whoever leads next finds it again.
   void stop();
 
   policy::Settings settings() const;
+
+  // For probes, with what is wrong. Live: no look at a pod or at the agents is stuck; if one is,
+  // only a restart helps. Ready: the first lists are in, and every watch keeps up.
+  Result<void> live() const;
+  Result<void> ready() const;
 
  private:
   class Impl;

@@ -18,8 +18,9 @@ policy::QuotaMember memberOf(const Cluster& cluster, const kube::Pod& pod,
                              const policy::Settings& settings) {
   policy::QuotaMember member{.id = pod.meta.name.string(), .counted = policy::countedLimit(pod)};
   const std::shared_ptr<const kube::Node> node = cluster.node(pod.node);
-  const policy::PodPolicy policy = policy::judgePod(pod, objects, node.get(), settings, Nanos(0));
   const AllocationPtr allocation = cluster.allocationOf(pod);
+  const policy::PodPolicy policy =
+      policy::judgePod(pod, allocation.get(), objects, node.get(), settings, Nanos(0));
   if (!policy.managed || !allocation || policy.mode == policy::Mode::kRecommend) return member;
   member.managed = true;
   member.limit = policy.limit();
@@ -109,17 +110,6 @@ Quotas::Answer Quotas::shareOf(const Cluster& cluster, const kube::Pod& pod,
     answer.share = found->second;
   }
   return answer;
-}
-
-std::unique_lock<std::mutex> Quotas::lockNamespace(const std::string& name_space) {
-  std::mutex* chosen = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    std::unique_ptr<std::mutex>& owned = locks_[name_space];
-    if (!owned) owned = std::make_unique<std::mutex>();
-    chosen = owned.get();
-  }
-  return std::unique_lock(*chosen);
 }
 
 bool limitedByQuota(const kube::Pod& pod, const policy::NamespaceObjects& objects,

@@ -32,18 +32,13 @@ class Quotas {
                  const policy::NamespaceObjects& objects, const policy::Settings& settings,
                  MonotonicTime now);
 
-  // Whoever raises a limit in a namespace with quotas holds this from looking at the room until the
-  // server has counted the raise.
-  std::unique_lock<std::mutex> lockNamespace(const std::string& name_space);
-
  private:
   struct Market {
     MonotonicTime at{};
     std::map<std::string, QuotaShare, std::less<>> shares;  // by name of pod
   };
   std::mutex mutex_;
-  std::map<std::string, Market, std::less<>> markets_;                     // guarded by mutex_
-  std::map<std::string, std::unique_ptr<std::mutex>, std::less<>> locks_;  // guarded by mutex_
+  std::map<std::string, Market, std::less<>> markets_;  // guarded by mutex_
 };
 
 // Whether any quota limits the CPU limits (or, of a Guaranteed pod, the requests) of the pod.

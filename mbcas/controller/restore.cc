@@ -1,29 +1,11 @@
 #include "mbcas/controller/restore.h"
 
-#include <optional>
-
 #include "mbcas/base/json_writer.h"
 
 namespace mbcas::controller {
 namespace {
 
 using podallocation::OriginalCpu;
-
-std::string annotationPatch(const kube::Pod& pod, const std::optional<std::string>& value) {
-  std::string out;
-  JsonWriter json(out);
-  json.beginObject().key("metadata").beginObject();
-  json.key("uid").value(pod.meta.uid);
-  json.key("resourceVersion").value(pod.meta.resource_version);
-  json.key("annotations").beginObject().key(podallocation::kOriginalResources);
-  if (value) {
-    json.value(*value);
-  } else {
-    json.null();
-  }
-  json.endObject().endObject().endObject();
-  return out;
-}
 
 }  // namespace
 
@@ -37,8 +19,13 @@ resize::Request restoreRequest(const kube::Pod& pod, const std::vector<OriginalC
     const kube::Container* const container = pod.container(cpu.container);
     if (container == nullptr) continue;
     resize::ContainerCpu change{.name = cpu.container};
-    if (cpu.limit && cpu.limit != container->limits.cpu()) change.limit = cpu.limit;
-    if (cpu.request && cpu.request != container->requests.cpu()) change.request = cpu.request;
+    // A container that has no limit never had one, because Kubernetes does not remove any; the same
+    // is true of requests. So an original that says otherwise is wrong.
+    const auto differs = [](std::optional<Millicores> was, std::optional<Millicores> now) {
+      return was && now && *was != *now;
+    };
+    if (differs(cpu.limit, container->limits.cpu())) change.limit = cpu.limit;
+    if (differs(cpu.request, container->requests.cpu())) change.request = cpu.request;
     if (change.limit || change.request) request.containers.push_back(std::move(change));
   }
   return request;
@@ -53,11 +40,14 @@ resize::Request giveBackRequest(const kube::Pod& pod, const std::vector<Original
 }
 
 std::string forgetOriginal(const kube::Pod& pod) {
-  return annotationPatch(pod, std::nullopt);
-}
-
-std::string replaceOriginal(const kube::Pod& pod, const std::vector<OriginalCpu>& original) {
-  return annotationPatch(pod, podallocation::encodeOriginal(original));
+  std::string out;
+  JsonWriter json(out);
+  json.beginObject().key("metadata").beginObject();
+  json.key("uid").value(pod.meta.uid);
+  json.key("resourceVersion").value(pod.meta.resource_version);
+  json.key("annotations").beginObject().key(podallocation::kOriginalResources).null();
+  json.endObject().endObject().endObject();
+  return out;
 }
 
 }  // namespace mbcas::controller

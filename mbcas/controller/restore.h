@@ -11,6 +11,7 @@
 
 namespace mbcas::controller {
 
+// Whether the pod carries the annotation, whoever wrote it.
 bool hasOriginal(const kube::Pod& pod);
 
 // Makes the spec say `original` again, exactly: requests and limits of the containers that differ.
@@ -21,9 +22,7 @@ resize::Request restoreRequest(const kube::Pod& pod,
 resize::Request giveBackRequest(const kube::Pod& pod,
                                 const std::vector<podallocation::OriginalCpu>& original);
 
-// Merge patches of the annotation, good only for the version of the pod that was read.
+// Merge patch that removes the annotation, good only for the version of the pod that was read.
 std::string forgetOriginal(const kube::Pod& pod);
-std::string replaceOriginal(const kube::Pod& pod,
-                            const std::vector<podallocation::OriginalCpu>& original);
 
 }  // namespace mbcas::controller

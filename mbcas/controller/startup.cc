@@ -32,6 +32,7 @@ std::vector<kube::AccessQuestion> neededAccess(const std::string& name_space, bo
   reads("autoscaling", "horizontalpodautoscalers");
   reads("policy", "poddisruptionbudgets");
   questions.push_back({"patch", "allocation.mbcas.io", "podallocations", "status", ""});
+  questions.push_back({"delete", "allocation.mbcas.io", "podallocations", "", ""});
   for (const char* verb : {"create", "patch"}) questions.push_back({verb, "", "events", "", ""});
   for (const char* verb : {"get", "list", "watch", "create"}) {
     questions.push_back({verb, "coordination.k8s.io", "leases", "", name_space});

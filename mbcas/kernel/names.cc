@@ -1,5 +1,7 @@
 #include "mbcas/kernel/names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mbcas::kernel {
@@ -86,6 +88,17 @@ std::optional<PodName> parsePodName(std::string_view directory) {
     return std::nullopt;
   }
   return PodName{std::string(rest), Driver::kCgroupfs};
+}
+
+std::string podNamesOf(std::string_view uid) {
+  std::string underscored(uid);
+  std::ranges::replace(underscored, '-', '_');
+  return fmt::format("pod{}, *-pod{}.slice", uid, underscored);
+}
+
+std::string containerNamesOf(std::string_view id) {
+  return fmt::format("{0}, crio-{0}, cri-containerd-{0}.scope, crio-{0}.scope, docker-{0}.scope",
+                     id);
 }
 
 std::optional<ContainerName> parseContainerName(std::string_view directory) {

@@ -30,12 +30,18 @@ struct PodName {
 };
 std::optional<PodName> parsePodName(std::string_view directory);
 
+// The directories that a pod of this UID may have, for a person.
+std::string podNamesOf(std::string_view uid);
+
 struct ContainerName {
   std::string id;                       // what follows "://" in the pod's status
   Runtime runtime = Runtime::kUnknown;  // a bare id does not tell
 };
 // CRI-O's crio-conmon-<id>, which is not a container, is no match.
 std::optional<ContainerName> parseContainerName(std::string_view directory);
+
+// The directories that a container of this id may have, for a person.
+std::string containerNamesOf(std::string_view id);
 
 // A directory in which pods are made: kubepods, kubepods.slice, kubelet-kubepods-burstable.slice,
 // and burstable or besteffort below one of them.

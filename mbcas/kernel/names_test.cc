@@ -65,6 +65,32 @@ TEST(ContainerName, NothingElseIs) {
   }
 }
 
+// What a message says was looked for is what is recognised.
+TEST(Names, ThatAreLookedForAreThoseThatMatch) {
+  const auto each = [](std::string text, const auto& check) {
+    text += ", ";
+    for (std::size_t end = 0; (end = text.find(", ")) != std::string::npos;) {
+      check(text.substr(0, end));
+      text.erase(0, end + 2);
+    }
+  };
+  int names = 0;
+  each(podNamesOf(kUid), [&](std::string directory) {
+    if (directory.starts_with('*')) directory.replace(0, 1, "kubepods-burstable");
+    const auto parsed = parsePodName(directory);
+    ASSERT_TRUE(parsed) << directory;
+    EXPECT_EQ(parsed->uid, kUid);
+    ++names;
+  });
+  each(containerNamesOf(kId), [&](const std::string& directory) {
+    const auto parsed = parseContainerName(directory);
+    ASSERT_TRUE(parsed) << directory;
+    EXPECT_EQ(parsed->id, kId);
+    ++names;
+  });
+  EXPECT_EQ(names, 7);
+}
+
 TEST(PodParent, IsKubepodsAndItsClasses) {
   EXPECT_TRUE(isPodParent("kubepods", ""));
   EXPECT_TRUE(isPodParent("kubepods.slice", ""));

@@ -3,11 +3,14 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "mbcas/kernel/cgroup.h"
 
@@ -197,8 +200,16 @@ std::string PodTree::findBelow(const std::string& path, std::string_view id, int
   return {};
 }
 
+Result<void> PodTree::readable() const {
+  for (const std::string& directory : {mounts_.cpu, mounts_.cpuacct}) {
+    if (::access(directory.c_str(), R_OK | X_OK) == 0) continue;
+    return failure(fmt::format("{}: {}", directory, std::generic_category().message(errno)));
+  }
+  return {};
+}
+
 std::vector<std::string> PodTree::layouts() const {
-  std::set<std::string> distinct;
+  std::map<std::pair<Driver, std::string_view>, std::set<std::string_view>> runtimes;
   for (const auto& [path, pod] : pods_) {
     // The base is what stands in front of the first directory that makes pods.
     std::string_view base = path;
@@ -206,15 +217,23 @@ std::vector<std::string> PodTree::layouts() const {
       if (isPodParent(lastPart(above), lastPart(parentPath(above)))) base = parentPath(above);
     }
     if (base == path) base = parentPath(path);
-    Runtime runtime = Runtime::kUnknown;
-    for (const ContainerCgroup& container : pod.containers) runtime = container.runtime;
-    distinct.insert(fmt::format("{}, {} driver, {}, below {}", describe(mounts_), name(pod.driver),
-                                pod.containers.empty()         ? "no containers yet"
-                                : runtime == Runtime::kUnknown ? "containerd or docker"
-                                                               : name(runtime),
-                                base.empty() ? "/" : base));
+    std::set<std::string_view>& here = runtimes[{pod.driver, base}];
+    for (const ContainerCgroup& container : pod.containers) {
+      const bool unknown = container.runtime == Runtime::kUnknown;
+      here.insert(unknown ? "containerd or docker" : name(container.runtime));
+    }
   }
-  return {distinct.begin(), distinct.end()};
+  std::vector<std::string> layouts;
+  for (auto& [where, found] : runtimes) {
+    if (found.empty()) found.insert("no containers yet");
+    for (const std::string_view runtime : found) {
+      layouts.push_back(fmt::format("{}, {} driver, {}, below {}", describe(mounts_),
+                                    name(where.first), runtime,
+                                    where.second.empty() ? "/" : where.second));
+    }
+  }
+  std::ranges::sort(layouts);
+  return layouts;
 }
 
 }  // namespace mbcas::kernel

@@ -61,6 +61,10 @@ class PodSource {
   virtual bool refresh(MonotonicTime now) = 0;
   // Looks at everything at the next refresh.
   virtual void distrust() = 0;
+  // Whether the place in which pods are looked for can be read; the error says why not.
+  virtual Result<void> readable() const { return {}; }
+  // The layouts in use, for a person; nothing where there is only one way.
+  virtual std::vector<std::string> layouts() const { return {}; }
 };
 
 class PodTree final : public PodSource {
@@ -84,9 +88,10 @@ class PodTree final : public PodSource {
   // is nowhere.
   std::string findContainer(std::string_view id) const;
 
-  // The layouts in use, for a person: "cgroup v2, systemd driver, containerd, below
-  // /kubelet.slice".
-  std::vector<std::string> layouts() const;
+  Result<void> readable() const override;
+  // "cgroup v2, systemd driver, containerd, below /kubelet.slice". A pod without containers counts
+  // only where no other pod has the same driver and place.
+  std::vector<std::string> layouts() const override;
 
   std::uint64_t unreadable() const { return unreadable_; }  // directories, in the last walk
   std::uint64_t walked() const { return walked_; }          // directories, in the last walk

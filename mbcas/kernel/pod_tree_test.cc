@@ -146,6 +146,31 @@ TEST(PodTree, AnEmptyHostHasNone) {
   EXPECT_EQ(pods.findContainer(kId), "");
 }
 
+TEST(PodTree, APodWithoutContainersIsNoLayoutOfItsOwn) {
+  V2Host tree;
+  const std::string first = "kubepods/burstable/pod11111111-2222-3333-4444-555555555555";
+  tree.makeCgroup(first);
+  PodTree pods(tree.mounts());
+  pods.scan();
+  EXPECT_EQ(pods.layouts(),
+            std::vector<std::string>{"cgroup v2, cgroupfs driver, no containers yet, below /"});
+  tree.makeCgroup(first + "/" + kId);
+  tree.makeCgroup("kubepods/burstable/pod11111111-2222-3333-4444-666666666666");
+  pods.scan();
+  EXPECT_EQ(pods.layouts(),
+            std::vector<std::string>{"cgroup v2, cgroupfs driver, containerd or docker, below /"});
+}
+
+TEST(PodTree, SaysWhetherItsRootCanBeRead) {
+  V2Host tree;
+  const PodTree pods(tree.mounts());
+  EXPECT_TRUE(pods.readable());
+  tree.remove("");
+  const Result<void> gone = pods.readable();
+  ASSERT_FALSE(gone);
+  EXPECT_NE(gone.error().message().find(tree.root()), std::string::npos) << gone.error().message();
+}
+
 TEST(PodTree, FindsAContainerOutsideAnyPodByItsId) {
   V2Host tree;
   tree.makeCgroup("strange/runtime-" + kId + ".service/payload");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mbcas/kube/protobuf.h"
 
 namespace mbcas::kube {
@@ -45,8 +47,8 @@ ApiError decodeStatus(JsonCursor status) {
     if (key != "details") return;
     value.members([&](std::string_view detail, JsonCursor inner) {
       if (detail == "retryAfterSeconds") {
-        if (const std::int64_t seconds = inner.integer(); seconds > 0 && seconds < 86'400) {
-          error.retry_after = std::chrono::seconds(seconds);
+        if (const std::int64_t seconds = inner.integer(); seconds > 0) {
+          error.retry_after = std::min(std::chrono::seconds(seconds), ApiError::kMostRetryAfter);
         }
       }
       if (detail != "causes") return;
@@ -76,7 +78,7 @@ ApiError errorFromResponse(int code, std::string& body, std::optional<Nanos> ret
   if (!parsed) error = {.message = oneLine(body)};
   error.code = code;
   if (error.reason.empty()) error.reason = "Unknown";
-  if (retry_after) error.retry_after = retry_after;
+  if (retry_after) error.retry_after = std::min<Nanos>(*retry_after, ApiError::kMostRetryAfter);
   return error;
 }
 

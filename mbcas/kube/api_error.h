@@ -30,7 +30,8 @@ struct ApiError {
       reason;  // of the Status ("Conflict", "Invalid", ...), or of the transport (kConnect...)
   std::string message;  // one line for a person; never holds a credential
   std::vector<Cause> causes;
-  std::optional<Nanos> retry_after;  // the server's hint
+  std::optional<Nanos> retry_after;  // the server's hint, at most kMostRetryAfter
+  static constexpr std::chrono::seconds kMostRetryAfter{60};
 
   // Reasons of the transport, with code 0.
   static constexpr std::string_view kConnect = "ConnectionFailed";  // nothing was sent
@@ -38,8 +39,10 @@ struct ApiError {
   static constexpr std::string_view kTimeout = "Timeout";
   static constexpr std::string_view kTooLarge = "ResponseTooLarge";
   static constexpr std::string_view kMalformed = "MalformedResponse";
+  static constexpr std::string_view kUnreadable = "UnreadableObject";  // one object of many
   static constexpr std::string_view kCancelled = "Cancelled";
   static constexpr std::string_view kCredentials = "CredentialsUnavailable";
+  static constexpr std::string_view kFenced = "MayNotWrite";  // see ClientOptions::may_write
 
   bool answered() const { return code != 0; }
   bool notFound() const { return code == 404; }

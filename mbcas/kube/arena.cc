@@ -12,6 +12,10 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(free_, other.free_);
   std::swap(left_, other.left_);
   std::swap(used_, other.used_);
+  std::swap(shared_, other.shared_);
+  std::swap(most_, other.most_);
+  std::swap(overfull_, other.overfull_);
+  std::swap(alone_, other.alone_);
   std::swap(pool_, other.pool_);
   return *this;
 }
@@ -44,8 +48,20 @@ char* Arena::allocate(std::size_t size, std::size_t align) {
   return start;
 }
 
+bool Arena::hasRoomFor(std::size_t bytes) {
+  if (bytes + used_ + shared_ > most_) overfull_ = true;
+  return !overfull_;
+}
+
+bool Arena::shares(std::size_t bytes) {
+  // Once alone, always: a shared list must not refer to text of this object's own.
+  if (!pool_ || bytes + shared_ > kMostShared) alone_ = true;
+  if (!alone_) shared_ += static_cast<std::uint32_t>(bytes);
+  return !alone_;
+}
+
 Str Arena::text(std::string_view text) {
-  if (text.empty()) return {};
+  if (text.empty() || !hasRoomFor(text.size())) return {};
   const auto length = static_cast<std::uint32_t>(text.size());
   const bool is_long = length >= Str::kLong;
   char* const stored = allocate(1 + (is_long ? sizeof length : 0) + length, 1);
@@ -60,11 +76,15 @@ Str Arena::text(std::string_view text) {
 }
 
 Str Arena::shared(std::string_view text) {
-  return pool_ ? pool_->text(text) : this->text(text);
+  if (!hasRoomFor(text.size())) return {};
+  return shares(text.size()) ? pool_->text(text) : this->text(text);
 }
 
 Str Arena::perhapsShared(std::string_view text) {
-  const std::optional<Str> known = pool_ ? pool_->textIfSeen(text) : std::nullopt;
+  if (!hasRoomFor(text.size())) return {};
+  const bool may_share = pool_ && !alone_ && shared_ + text.size() <= kMostShared;
+  const std::optional<Str> known = may_share ? pool_->textIfSeen(text) : std::nullopt;
+  if (known) shared_ += static_cast<std::uint32_t>(text.size());
   return known ? *known : this->text(text);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,9 +90,14 @@ class Arena {
   Str perhapsShared(std::string_view text);
   void usePool(std::shared_ptr<Pool> pool) { pool_ = std::move(pool); }
 
+  // From then on what would bring the object beyond so many bytes, shared ones included, is left
+  // out: it reads as empty, and overfull() tells.
+  void keepAtMost(std::uint32_t bytes) { most_ = bytes; }
+  bool overfull() const { return overfull_; }
+
   template <class T>
   List<T> list(const std::vector<T>& items) {
-    return items.empty() ? List<T>() : store(items);
+    return items.empty() || !hasRoomFor(items.size() * sizeof(T)) ? List<T>() : store(items);
   }
   // A list that other objects are likely to have too. All text in it must be shared itself.
   template <class T>
@@ -101,6 +107,12 @@ class Arena {
 
  private:
   friend class Pool;
+  // An object that would share more than this keeps the rest itself: what a pool has taken in stays
+  // for as long as any of its objects lives.
+  static constexpr std::uint32_t kMostShared = 4096;
+
+  bool hasRoomFor(std::size_t bytes);
+  bool shares(std::size_t bytes);  // counts them if so
   template <class T>
   List<T> store(const std::vector<T>& items) {
     return List<T>(storeList(items.size(), items.data(), items.size() * sizeof(T)));
@@ -112,6 +124,10 @@ class Arena {
   char* free_ = nullptr;
   std::uint32_t left_ = 0;  // before the first block: how large to make it
   std::uint32_t used_ = 0;
+  std::uint32_t shared_ = 0;  // bytes asked of the pool
+  std::uint32_t most_ = std::numeric_limits<std::uint32_t>::max();
+  bool overfull_ = false;
+  bool alone_ = false;  // has shared enough
   std::shared_ptr<Pool> pool_;
 };
 
@@ -148,8 +164,8 @@ class Pool {
 template <class T>
 List<T> Arena::sharedList(const std::vector<T>& items) {
   static_assert(std::has_unique_object_representations_v<T>, "equal items must be equal bytes");
-  if (items.empty()) return {};
-  if (!pool_) return store(items);
+  if (items.empty() || !hasRoomFor(items.size() * sizeof(T))) return {};
+  if (!shares(items.size() * sizeof(T))) return store(items);
   return List<T>(pool_->list(items.size(), items.data(), items.size() * sizeof(T)));
 }
 

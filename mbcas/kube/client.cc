@@ -133,6 +133,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     auto active = std::make_unique<Active>();
     active->call = std::move(call);
     active->done = std::move(done);
+    if (const Nanos once = active->call.timeout.value_or(options_.timeout); once > Nanos(0)) {
+      active->deadline = clock_.monotonic() + std::max(once, options_.overall);
+    }
     active_.emplace(id, std::move(active));
     if (closed_) return finish(id, cancelled());
     authenticate(id);
@@ -173,6 +176,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     HttpLoop::Id exchange = 0;
     HttpLoop::Id timer = 0;
     MonotonicTime started{};
+    std::optional<MonotonicTime> deadline;  // of all tries
     std::string body;
     std::optional<Error> refused;  // by the receiver
   };
@@ -244,6 +248,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void throttle(Id id, const std::string& authorization) {
     const Nanos wait = bucket_.reserve(clock_.monotonic());
     if (wait <= Nanos(0)) return transmit(id, authorization);
+    if (wait > left(*active_.at(id))) {
+      ApiError error;
+      error.reason = ApiError::kTimeout;
+      error.message = "too many requests are in line before it";
+      return finish(id, apiFailure(std::move(error)));
+    }
     active_.at(id)->timer = loop_.after(wait, [self = weak_from_this(), id, authorization] {
       if (const auto impl = self.lock()) impl->transmit(id, authorization);
     });
@@ -254,6 +264,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     if (found == active_.end()) return;
     Active& active = *found->second;
     const Call& call = active.call;
+    if (options_.may_write && call.method != "GET" && !options_.may_write()) {
+      ApiError error;
+      error.reason = ApiError::kFenced;
+      error.message = "this process may not write now";
+      return finish(id, apiFailure(std::move(error)));
+    }
     active.tries += 1;
     active.started = clock_.monotonic();
     active.body.clear();
@@ -269,6 +285,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     request.proxy_url = config_.proxy_url;
     request.gzip = call.gzip && config_.compress;
     request.timeout = call.timeout.value_or(options_.timeout);
+    if (request.timeout > Nanos(0)) {
+      request.timeout = std::max(Nanos(1), std::min(request.timeout, left(active)));
+    }
     request.idle_timeout = call.idle_timeout;
     if (!call.receive) request.max_body = options_.max_response;
     // The exchange may outlive the client, never this object.
@@ -327,13 +346,20 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     finish(id, apiFailure(std::move(error)));
   }
 
+  Nanos left(const Active& active) const {
+    return active.deadline ? *active.deadline - clock_.monotonic() : Nanos::max();
+  }
+
   std::optional<Nanos> retryDelay(const Active& active, const HttpOutcome& outcome) const {
     if (!active.call.retry || active.delivered || active.tries > options_.max_retries) return {};
+    std::optional<Nanos> delay;
     if (outcome.end == HttpEnd::kComplete && (outcome.status == 429 || outcome.status >= 500)) {
-      return outcome.retry_after;
+      delay = outcome.retry_after;
+      if (delay) delay = std::min<Nanos>(*delay, ApiError::kMostRetryAfter);
+    } else if (outcome.end == HttpEnd::kBroken && active.call.method == "GET") {
+      delay = kBrokenRetryDelay;
     }
-    if (outcome.end == HttpEnd::kBroken && active.call.method == "GET") return kBrokenRetryDelay;
-    return {};
+    return delay && *delay < left(active) ? delay : std::nullopt;
   }
 
   const ClientConfig config_;
@@ -360,8 +386,12 @@ Client::Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOp
       clock_(clock),
       impl_(std::make_shared<Impl>(loop, std::move(config), clock, std::move(options))) {}
 
-Client::~Client() {
+void Client::close() {
   loop_.runAndWait([this] { impl_->close(); });
+}
+
+Client::~Client() {
+  close();
   // What close() has cancelled ends in the loop's next round: after that, nobody touches the
   // metrics or the clock any more.
   loop_.runAndWait([] {});
@@ -390,16 +420,17 @@ void Client::cancel(Id call) {
   loop_.post([impl = impl_, call] { impl->cancel(call); });
 }
 
-ApiResult<std::string> Client::perform(Call call) {
+ApiResult<std::string> Client::perform(Call call, const std::stop_token& stop) {
   assert(!loop_.onLoop() && "would wait for itself");
   std::mutex mutex;
   std::condition_variable arrived;
   std::optional<ApiResult<std::string>> result;
-  send(std::move(call), [&](ApiResult<std::string> body) {
+  const Id id = send(std::move(call), [&](ApiResult<std::string> body) {
     const std::scoped_lock lock(mutex);
     result = std::move(body);
     arrived.notify_one();
   });
+  const std::stop_callback cancel_call(stop, [&] { cancel(id); });
   std::unique_lock lock(mutex);
   arrived.wait(lock, [&] { return result.has_value(); });
   return *std::move(result);
@@ -475,11 +506,12 @@ ApiResult<void> Client::removeObject(const Kind& kind, std::string_view name_spa
 }
 
 ApiResult<std::string> Client::listObjects(const Kind& kind, const ListOptions& options,
-                                           const std::function<void(ObjectPtr)>& each) {
+                                           const std::function<void(ObjectPtr)>& each,
+                                           const std::function<void(PassedOver)>& passed_over) {
   Decoder decoder;
   std::string next;
   for (;;) {
-    ListReader reader(kind, decoder, each);
+    ListReader reader(kind, decoder, each, passed_over);
     Call call{.path = kind.path(options.name_space)};
     if (!options.label_selector.empty()) {
       call.query.emplace_back("labelSelector", options.label_selector);
@@ -518,10 +550,11 @@ ApiResult<ServerVersion> Client::version() {
   return version;
 }
 
-ApiResult<std::vector<std::string>> Client::resources(std::string_view api_version) {
+ApiResult<std::vector<std::string>> Client::resources(std::string_view api_version,
+                                                      const std::stop_token& stop) {
   const bool core = api_version.find('/') == std::string_view::npos;
   ApiResult<std::string> body =
-      perform({.path = fmt::format("/{}/{}", core ? "api" : "apis", api_version)});
+      perform({.path = fmt::format("/{}/{}", core ? "api" : "apis", api_version)}, stop);
   if (!body) return apiFailure(std::move(body).error());
   std::vector<std::string> names;
   JsonParser parser;
@@ -591,23 +624,31 @@ struct ListReader::Impl {
   const Kind& kind;
   Decoder& decoder;
   std::function<void(ObjectPtr)> each;
+  std::function<void(PassedOver)> passed_over;
   JsonSplitter json{JsonSplitter::Mode::kList, kMaxObject};
   std::optional<ProtobufList> protobuf;  // instead, if that is what comes
   bool begun = false;
 
   // False ends the reading.
-  bool take(Result<ObjectPtr> object, Result<void>& failed) const {
-    if (!object) {
-      failed = failure(std::move(object).error());
-      return false;
+  template <class Identify>
+  bool take(Result<ObjectPtr> object, const Identify& identify, Result<void>& failed) const {
+    if (object) {
+      each(*std::move(object));
+      return true;
     }
-    each(*std::move(object));
-    return true;
+    Result<PassedOver> found = identify(object.error());
+    if (found && passed_over) passed_over(*std::move(found));
+    if (!found) failed = failure(std::move(found).error());
+    return failed.has_value();
   }
 };
 
-ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each)
-    : impl_(new Impl{.kind = kind, .decoder = decoder, .each = std::move(each)}) {}
+ListReader::ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each,
+                       std::function<void(PassedOver)> passed_over)
+    : impl_(new Impl{.kind = kind,
+                     .decoder = decoder,
+                     .each = std::move(each),
+                     .passed_over = std::move(passed_over)}) {}
 ListReader::~ListReader() = default;
 
 Result<void> ListReader::receive(std::string_view piece) {
@@ -619,15 +660,18 @@ Result<void> ListReader::receive(std::string_view piece) {
     }
   }
   Result<void> failed;
+  const auto takeProtobuf = [&](std::string_view item) {
+    return self.take(
+        self.decoder.decodeProtobuf(self.kind, item),
+        [&](const Error& why) { return Decoder::identifyProtobuf(item, why); }, failed);
+  };
+  const auto takeJson = [&](std::string& item) {
+    return self.take(
+        self.decoder.decode(self.kind, item),
+        [&](const Error& why) { return self.decoder.identify(item, why); }, failed);
+  };
   Result<void> split =
-      self.protobuf ? self.protobuf->push(
-                          piece,
-                          [&](std::string_view item) {
-                            return self.take(self.decoder.decodeProtobuf(self.kind, item), failed);
-                          })
-                    : self.json.push(piece, [&](std::string& item) {
-                        return self.take(self.decoder.decode(self.kind, item), failed);
-                      });
+      self.protobuf ? self.protobuf->push(piece, takeProtobuf) : self.json.push(piece, takeJson);
   return failed ? split : failed;
 }
 

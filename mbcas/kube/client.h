@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,10 +36,16 @@ struct ClientOptions {
   double qps = 0;
   int burst = 10;
   int max_retries = 10;  // where the server sent Retry-After, and for a GET whose connection broke
-  Nanos timeout = std::chrono::seconds(30);    // of one try
+  Nanos timeout = std::chrono::seconds(30);  // of one try
+  // Of a call with all its tries and the waits between them; or the timeout of one try, if that is
+  // longer. When it is over, the last try's error is the call's.
+  Nanos overall = std::chrono::minutes(2);
   Nanos list_idle = std::chrono::seconds(60);  // a list that brings nothing for so long has failed
   std::size_t max_response = 16 << 20;         // bytes of an answer that is kept whole
   Metrics* metrics = nullptr;
+  // Asked on the loop right before every try of anything but a GET. Where the answer is false the
+  // call fails with kFenced and nothing is sent. A leader puts LeaderElector::leads() here.
+  std::function<bool()> may_write{};
 };
 
 struct Call {
@@ -84,6 +91,7 @@ template <class T>
 struct ObjectList {
   std::string resource_version;
   std::vector<std::shared_ptr<const T>> items;
+  std::vector<PassedOver> passed_over;  // on the server, but unreadable here
 };
 
 struct ListPosition {  // where a list, or a page of it, ended
@@ -116,7 +124,7 @@ class Client {
 
   // `loop`, `clock` and the metrics must outlive the client.
   Client(HttpLoop& loop, ClientConfig config, const Clock& clock, ClientOptions options = {});
-  ~Client();  // ends what is under way (kCancelled) and waits for it; not on the loop
+  ~Client();  // closes, and waits for the end of what was under way; not on the loop
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -124,8 +132,10 @@ class Client {
   Id send(Call call, std::function<void(ApiResult<std::string> body)> done);
   // `done` comes with kCancelled, or with what came before. Any thread.
   void cancel(Id call);
-  // Sends and waits; not on the loop.
-  ApiResult<std::string> perform(Call call);
+  // Ends what is under way and whatever is begun later, with kCancelled. Any thread but the loop's.
+  void close();
+  // Sends and waits; not on the loop. A stop request cancels the call.
+  ApiResult<std::string> perform(Call call, const std::stop_token& stop = {});
 
   template <class T>
   ApiResult<std::shared_ptr<const T>> get(std::string_view name_space, std::string_view name,
@@ -167,21 +177,26 @@ class Client {
   template <class T>
   ApiResult<ObjectList<T>> list(const ListOptions& options = {}) {
     ObjectList<T> list;
-    ApiResult<std::string> version = listObjects(T::kind(), options, [&](ObjectPtr object) {
-      list.items.push_back(std::static_pointer_cast<const T>(std::move(object)));
-    });
+    ApiResult<std::string> version = listObjects(
+        T::kind(), options,
+        [&](ObjectPtr object) {
+          list.items.push_back(std::static_pointer_cast<const T>(std::move(object)));
+        },
+        [&](PassedOver object) { list.passed_over.push_back(std::move(object)); });
     if (!version) return apiFailure(std::move(version).error());
     list.resource_version = *std::move(version);
     return list;
   }
   // The same object by object, without keeping them. Returns the list's resource version.
   ApiResult<std::string> listObjects(const Kind& kind, const ListOptions& options,
-                                     const std::function<void(ObjectPtr)>& each);
+                                     const std::function<void(ObjectPtr)>& each,
+                                     const std::function<void(PassedOver)>& passed_over = {});
 
   // What a server can do, and what we may do there.
   ApiResult<ServerVersion> version();
   // The resources of "v1" or "apps/v1": "pods", "pods/resize", ...
-  ApiResult<std::vector<std::string>> resources(std::string_view api_version);
+  ApiResult<std::vector<std::string>> resources(std::string_view api_version,
+                                                const std::stop_token& stop = {});
   // An error that says so, with the server's version, if it does not serve the resource.
   Result<void> require(std::string_view api_version, std::string_view resource);
   ApiResult<AccessAnswer> mayI(const AccessQuestion& question);
@@ -221,11 +236,12 @@ class Client {
 std::string acceptFor(const Kind& kind);
 
 // Reads one page of a list from a stream, JSON or protobuf as the first byte tells. Used by Client
-// and by the watch cache.
+// and by the watch cache. An item that cannot be decoded is passed over and does not end the list.
 class ListReader {
  public:
   // The decoder outlives the reader: pages of one list share it.
-  ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each);
+  ListReader(const Kind& kind, Decoder& decoder, std::function<void(ObjectPtr)> each,
+             std::function<void(PassedOver)> passed_over = {});
   ~ListReader();
   Result<void> receive(std::string_view piece);
   // After the last piece.
@@ -236,7 +252,8 @@ class ListReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Largest object that is accepted; etcd itself refuses more than 1.5 MB by default.
-constexpr std::size_t kMaxObject = 8 << 20;
+// Largest object that is accepted. An API server takes no more than 3 MiB, and etcd by default no
+// more than 1.5; JSON writes a control character of a text in six bytes.
+constexpr std::size_t kMaxObject = 20 << 20;
 
 }  // namespace mbcas::kube

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <filesystem>
@@ -92,6 +95,51 @@ class ClientTest : public testing::Test {
   std::atomic<bool> ending = false;
 };
 
+TEST_F(ClientTest, NothingIsWrittenWithoutLeave) {
+  std::atomic<bool> may = false;
+  std::atomic<bool> busy = false;
+  serve([&](const auto& request, auto& response) {
+    if (busy && request.method != "GET") {
+      may = false;  // the leave ends between two tries
+      response.status = 429;
+      response.set_header("Retry-After", "0");
+      return;
+    }
+    response.set_content(kPod, "application/json");
+  });
+  Client& c = connect({.may_write = [&] { return may.load(); }});
+  EXPECT_TRUE(c.get<Pod>("ns", "p")) << "reading is free";
+  const auto refused = c.patch<Pod>("ns", "p", PatchType::kMerge, "{}");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, ApiError::kFenced);
+  EXPECT_FALSE(c.remove<Pod>("ns", "p"));
+  EXPECT_EQ(requestCount(), 1u);
+  may = true;
+  EXPECT_TRUE(c.patch<Pod>("ns", "p", PatchType::kMerge, "{}"));
+  EXPECT_EQ(requestCount(), 2u);
+  busy = true;
+  const auto late = c.patch<Pod>("ns", "p", PatchType::kMerge, "{}");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().reason, ApiError::kFenced) << "every try asks";
+  EXPECT_EQ(requestCount(), 3u);
+}
+
+TEST_F(ClientTest, AStopRequestEndsACall) {
+  serve([&](const auto&, auto& response) {
+    while (!ending) std::this_thread::sleep_for(milliseconds(1));
+    response.set_content(kPod, "application/json");
+  });
+  Client& c = connect();
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    eventually([&] { return requestCount() == 1; });
+    stop.request_stop();
+  });
+  const auto ended = c.perform({.path = "/version"}, stop.get_token());
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().reason, ApiError::kCancelled);
+}
+
 TEST_F(ClientTest, SendsWhoItIsAndWhatItWants) {
   serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
   config.token = "tok";
@@ -177,6 +225,42 @@ TEST_F(ClientTest, GivesUpAfterSoManyTries) {
   EXPECT_EQ(result.error().code, 429);
   EXPECT_EQ(result.error().retry_after, Nanos(0));
   EXPECT_EQ(requestCount(), 5u);
+}
+
+TEST_F(ClientTest, DoesNotWaitLongerThanTheCallMayTake) {
+  serve([&](const auto&, auto& response) {
+    response.status = 429;
+    response.set_header("Retry-After", "86400");
+  });
+  // A day becomes a minute, which is more than this call has.
+  const auto result = connect({.timeout = seconds(20), .overall = seconds(30)}).get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, 429);
+  EXPECT_EQ(result.error().retry_after, ApiError::kMostRetryAfter);
+  EXPECT_EQ(requestCount(), 1u);
+}
+
+TEST_F(ClientTest, AllTriesTogetherHaveADeadline) {
+  serve([&](const auto&, auto& response) {
+    response.status = 503;
+    response.set_header("Retry-After", "0");
+    std::this_thread::sleep_for(milliseconds(20));
+  });
+  const auto result =
+      connect(
+          {.max_retries = 1'000'000, .timeout = milliseconds(300), .overall = milliseconds(300)})
+          .get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_LE(requestCount(), 16u) << "one every 20 ms";
+}
+
+TEST_F(ClientTest, WhoWouldWaitTooLongForItsTurnIsToldAtOnce) {
+  serve([&](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  Client& slow = connect({.qps = 0.001, .burst = 1});
+  EXPECT_TRUE(slow.get<Pod>("ns", "p"));
+  const auto result = slow.get<Pod>("ns", "p");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kTimeout);
 }
 
 TEST_F(ClientTest, DoesNotTryAgainUnasked) {
@@ -483,6 +567,204 @@ TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
   ending = true;
 }
 
+// A memory limit that no reader of this kind understands.
+std::string badPodJson(const std::string& name, int version) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"{0}","resourceVersion":"{1}"}},)"
+      R"("spec":{{"containers":[{{"resources":{{"limits":{{"memory":"a\u001b[31m lot"}}}}}}]}}}})",
+      name, version);
+}
+
+TEST_F(ClientTest, AListReturnsWhatCanBeRead) {
+  serve([&](const auto&, auto& response) {
+    response.set_content(
+        fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{},{},{}]}})",
+                    podJson("a", 1), badPodJson("bad", 2), podJson("c", 3)),
+        "application/json");
+  });
+  const auto list = connect().list<Pod>();
+  ASSERT_TRUE(list);
+  ASSERT_EQ(list->items.size(), 2u);
+  EXPECT_EQ(list->items[1]->meta.name, "c");
+  ASSERT_EQ(list->passed_over.size(), 1u);
+  EXPECT_EQ(list->passed_over[0].name, "bad");
+  EXPECT_EQ(list->passed_over[0].name_space, "ns");
+  EXPECT_NE(list->passed_over[0].why.find("resources.limits.memory: not a quantity"),
+            std::string::npos);
+  EXPECT_EQ(list->passed_over[0].why.find('\x1b'), std::string::npos);
+}
+
+// A server that sends these texts as a watch, one whenever `next` is called, from any version.
+class WatchScript {
+ public:
+  void add(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    text_ += text;
+  }
+  void serve(httplib::Response& response, const std::atomic<bool>& ending) {
+    auto sent = std::make_shared<std::size_t>(0);
+    response.set_chunked_content_provider(
+        "application/json", [this, sent, &ending](std::size_t, httplib::DataSink& sink) {
+          std::string more;
+          {
+            const std::scoped_lock lock(mutex_);
+            more = text_.substr(*sent);
+          }
+          *sent += more.size();
+          if (!more.empty()) sink.write(more.data(), more.size());
+          std::this_thread::sleep_for(milliseconds(2));
+          return !ending;
+        });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+};
+
+TEST_F(ClientTest, AnInformerPassesOverWhatItCannotRead) {
+  WatchScript script;
+  serve([&](const auto& request, auto& response) {
+    if (request.has_param("sendInitialEvents")) {
+      response.status = 422;
+    } else if (!request.has_param("watch")) {
+      response.set_content(
+          fmt::format(R"({{"metadata":{{"resourceVersion":"10"}},"items":[{},{}]}})",
+                      badPodJson("old", 9), podJson("a", 10)),
+          "application/json");
+    } else {
+      EXPECT_EQ(request.get_param_value("resourceVersion"), "10");
+      script.serve(response, ending);
+    }
+  });
+  std::mutex told_mutex;
+  std::vector<std::string> reported;
+  WatchOptions options = quick();
+  options.on_error = [&](const ApiError& error) {
+    const std::scoped_lock lock(told_mutex);
+    reported.push_back(error.describe());
+  };
+  const auto names = [](const Informer<Pod>& pods) {
+    std::string text;
+    for (const PassedOver& object : pods.passedOver()) text += object.name + " ";
+    return text;
+  };
+  Informer<Pod> pods(connect(), options);
+  std::string told;
+  pods.onChange([&](const TypedChange<Pod>& change) {
+    const std::scoped_lock lock(told_mutex);
+    told += fmt::format("{}{}{} ", change.before ? "" : "+", change.after ? "" : "-", change.key());
+  });
+  pods.start();
+  ASSERT_TRUE(pods.waitForSync(kPatience));
+  EXPECT_EQ(pods.size(), 1u);
+  EXPECT_EQ(names(pods), "old ");
+  // A good one becomes bad again and again, a bad one comes, one is mended, one is deleted.
+  script.add(eventJson("MODIFIED", badPodJson("a", 11)));
+  script.add(eventJson("MODIFIED", badPodJson("a", 12)));
+  script.add(eventJson("ADDED", badPodJson("new", 13)));
+  script.add(eventJson("MODIFIED", podJson("new", 14)));
+  script.add(eventJson("DELETED", badPodJson("old", 15)));
+  script.add(eventJson("ADDED", podJson("last", 16)));
+  ASSERT_TRUE(eventually([&] { return pods.find("ns", "last") != nullptr; }));
+  EXPECT_EQ(names(pods), "a ");
+  EXPECT_EQ(pods.size(), 2u);
+  EXPECT_NE(metrics.text().find("kube_watch_passed_over_objects{kind=\"Pod\"} 1\n"),
+            std::string::npos);
+  EXPECT_NE(metrics.text().find("kube_watch_stuck_seconds{kind=\"Pod\"} 0\n"), std::string::npos);
+  pods.stop();
+  const std::scoped_lock lock(told_mutex);
+  EXPECT_EQ(told, "+ns/a -ns/a +ns/new +ns/last ");
+  ASSERT_EQ(reported.size(), 3u) << "each once";
+  EXPECT_NE(reported[0].find("UnreadableObject: Pod ns/old is passed over: "), std::string::npos)
+      << reported[0];
+  EXPECT_NE(reported[1].find("Pod ns/a "), std::string::npos) << reported[1];
+  EXPECT_NE(reported[2].find("Pod ns/new "), std::string::npos) << reported[2];
+  ending = true;
+}
+
+TEST_F(ClientTest, AnInformerNamesABoundedNumberOfThem) {
+  WatchScript script;
+  serve([&](const auto&, auto& response) { script.serve(response, ending); });
+  constexpr int kBad = WatchCache::kMostPassedOver + 50;
+  for (int i = 0; i < kBad; ++i) {
+    script.add(eventJson("ADDED", badPodJson(fmt::format("bad{}", i), i + 1)));
+  }
+  script.add(eventJson(
+      "BOOKMARK",
+      R"({"metadata":{"resourceVersion":"500","annotations":{"k8s.io/initial-events-end":"true"}}})"));
+  std::atomic<int> reported = 0;
+  WatchOptions options = quick();
+  options.on_error = [&](const ApiError&) { ++reported; };
+  Informer<Pod> pods(connect(), options);
+  pods.start();
+  ASSERT_TRUE(pods.waitForSync(kPatience));
+  EXPECT_EQ(pods.passedOver().size(), WatchCache::kMostPassedOver);
+  EXPECT_EQ(reported, static_cast<int>(WatchCache::kMostPassedOver) + 1)
+      << "and that there are more";
+  script.add(eventJson("ADDED", podJson("good", 600)));
+  EXPECT_TRUE(eventually([&] { return pods.find("ns", "good") != nullptr; }));
+  pods.stop();
+  ending = true;
+}
+
+TEST_F(ClientTest, AnInformerTellsHowLongItHasBeenStuck) {
+  std::atomic<bool> works = false;
+  WatchScript script;
+  serve([&](const auto& request, auto& response) {
+    if (!works) {
+      response.status = 500;
+    } else if (request.has_param("watch")) {
+      script.serve(response, ending);
+    } else {
+      response.set_content(R"({"metadata":{"resourceVersion":"5"},"items":[]})",
+                           "application/json");
+    }
+  });
+  Informer<Pod> pods(connect(), quick());
+  EXPECT_EQ(pods.stuckFor(clock.monotonic()), Nanos(0)) << "it has not begun";
+  pods.start();
+  ASSERT_TRUE(eventually([&] { return pods.health().failing_since.has_value(); }));
+  EXPECT_GT(pods.stuckFor(clock.monotonic()), Nanos(0));
+  EXPECT_EQ(pods.stuckFor(clock.monotonic() + seconds(100)) / seconds(100), 1);
+  EXPECT_NE(pods.health().last_error.find("500"), std::string::npos);
+  EXPECT_EQ(metrics.text().find("kube_watch_stuck_seconds{kind=\"Pod\"} 0\n"), std::string::npos);
+  works = true;
+  ASSERT_TRUE(pods.waitForSync(kPatience));
+  EXPECT_EQ(pods.stuckFor(clock.monotonic() + seconds(100)), Nanos(0)) << "an open watch is not";
+  EXPECT_EQ(pods.health().last_error, "");
+  pods.stop();
+  ending = true;
+}
+
+TEST_F(ClientTest, AnInformerListsRoundAnEventThatIsNone) {
+  std::atomic<int> watches = 0;
+  std::atomic<int> lists = 0;
+  WatchScript script;
+  serve([&](const auto& request, auto& response) {
+    if (request.has_param("sendInitialEvents")) {
+      response.status = 422;
+    } else if (!request.has_param("watch")) {
+      const int version = ++lists == 1 ? 10 : 50;
+      response.set_content(fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"items":[{}]}})",
+                                       version, podJson("a", version)),
+                           "application/json");
+    } else if (request.get_param_value("resourceVersion") == "10") {
+      ++watches;
+      response.set_content(eventJson("ADDED", R"({"metadata":{"name":7}})"), "application/json");
+    } else {
+      script.serve(response, ending);
+    }
+  });
+  Informer<Pod> pods(connect(), quick());
+  pods.start();
+  script.add(eventJson("ADDED", podJson("good", 60)));
+  EXPECT_TRUE(eventually([&] { return pods.find("ns", "good") != nullptr; }));
+  EXPECT_EQ(watches, 1);
+  pods.stop();
+  ending = true;
+}
+
 TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
   std::atomic<int> watches = 0;
   serve([&](const auto&, auto& response) {
@@ -611,6 +893,85 @@ TEST_F(ClientTest, HealthEndpointsAnswer) {
   EXPECT_EQ(http.Get("/other")->status, 404);
   HealthServer second(metrics);
   EXPECT_FALSE(second.start("127.0.0.1", *bound));
+}
+
+TEST_F(ClientTest, LivenessSaysWhatIsWrong) {
+  HealthServer health(metrics);
+  std::atomic<bool> alive = true;
+  health.addLiveCheck("engine", [&]() -> Result<void> {
+    if (alive) return {};
+    return failure("no worker has ended for 10 minutes");
+  });
+  const Result<int> bound = health.start("127.0.0.1", 0);
+  ASSERT_TRUE(bound) << bound.error().message();
+  httplib::Client http("127.0.0.1", *bound);
+  EXPECT_EQ(http.Get("/healthz")->status, 200);
+  alive = false;
+  EXPECT_EQ(http.Get("/healthz")->status, 503);
+  EXPECT_EQ(http.Get("/livez")->body,
+            "[-]engine failed: no worker has ended for 10 minutes\ncheck failed\n");
+  EXPECT_EQ(http.Get("/readyz")->status, 200);
+}
+
+int connectTo(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST_F(ClientTest, SlowConnectionsDoNotKeepProbesOut) {
+  HealthServer health(metrics);
+  std::mutex page_mutex;
+  health.addPage("/slow", "text/plain", [&]() -> Result<std::string> {
+    const std::scoped_lock lock(page_mutex);
+    return std::string("slow");
+  });
+  const Result<int> bound = health.start("127.0.0.1", 0);
+  ASSERT_TRUE(bound) << bound.error().message();
+  std::unique_lock page_waits(page_mutex);
+  std::vector<int> open;
+  for (std::size_t i = 0; i < 2 * HealthServer::kMostConnections; ++i) {
+    open.push_back(connectTo(*bound));
+    // Nothing, half a request, or a page that is not made yet.
+    const std::string_view text = i % 3 == 0   ? ""
+                                  : i % 3 == 1 ? "GET /healthz HTTP/1.1\r\nHost:"
+                                               : "GET /slow HTTP/1.1\r\n\r\n";
+    if (!text.empty()) (void)!::send(open.back(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  httplib::Client http("127.0.0.1", *bound);
+  http.set_read_timeout(kPatience);
+  for (int i = 0; i < 5; ++i) {
+    const auto answer = http.Get("/healthz");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+  }
+  page_waits.unlock();
+  EXPECT_EQ(http.Get("/slow")->body, "slow");
+  for (const int fd : open) ::close(fd);
+}
+
+TEST_F(ClientTest, TheHealthServerRefusesWhatIsNoRequest) {
+  HealthServer health(metrics);
+  const Result<int> bound = health.start("127.0.0.1", 0);
+  ASSERT_TRUE(bound) << bound.error().message();
+  const auto ask = [&](const std::string& text) {
+    const int fd = connectTo(*bound);
+    (void)!::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    std::string answer;
+    char piece[512];
+    for (ssize_t got = 0; (got = ::recv(fd, piece, sizeof piece, 0)) > 0;)
+      answer.append(piece, got);
+    ::close(fd);
+    return answer.substr(0, answer.find("\r\n"));
+  };
+  EXPECT_EQ(ask("nonsense\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(ask("POST /healthz HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(ask("GET /healthz?verbose HTTP/1.1\r\n\r\n"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(ask(std::string(20'000, 'x')), "") << "too long";
 }
 
 }  // namespace

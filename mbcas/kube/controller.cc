@@ -34,6 +34,15 @@ void Controller::start() {
 
 void Controller::stop() {
   queue_.shutDown();
+  join();
+}
+
+void Controller::abandon() {
+  queue_.abandon();
+  join();
+}
+
+void Controller::join() {
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
 }

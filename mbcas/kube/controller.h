@@ -67,13 +67,18 @@ class Controller {
   ~Controller();  // stops
 
   WorkQueue& queue() { return queue_; }
+  const WorkQueue& queue() const { return queue_; }
 
   void start();
   // Takes no new work, finishes what is in line, joins the workers.
   void stop();
+  // The same, but what is only in line is dropped. Does not wait longer than the work in hand
+  // takes.
+  void abandon();
 
  private:
   void work();
+  void join();
 
   const Clock& clock_;
   const ControllerOptions options_;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -202,6 +203,112 @@ TEST(Decoder, KeepsTheAnnotationsThatAreWanted) {
   const ObjectPtr pod = *decoder.decode(Pod::kind(), json);
   ASSERT_EQ(pod->meta.annotations.size(), 2u);
   EXPECT_EQ(find(pod->meta.annotations, "exact"), "3");
+}
+
+TEST(Decoder, KeepsTheLabelsThatAreWanted) {
+  Decoder decoder;
+  decoder.keepLabels({"mine/"});
+  std::string json = R"({"metadata":{"name":"p","labels":{"mine/a":"1","yours/b":"2"}}})";
+  const ObjectPtr pod = *decoder.decode(Pod::kind(), json);
+  ASSERT_EQ(pod->meta.labels.size(), 1u);
+  EXPECT_EQ(find(pod->meta.labels, "mine/a"), "1");
+}
+
+std::string withLabels(int count) {
+  std::string json = R"({"metadata":{"name":"p","labels":{"first":"1")";
+  for (int i = 0; i < count; ++i) json += fmt::format(R"(,"key{0}":"value{0}")", i);
+  return json + "}}}";
+}
+
+TEST(Decoder, KeepsNoMoreOfAnObjectThanItMay) {
+  Decoder decoder;
+  decoder.keepAtMost(64 << 10);
+  for (const int labels : {0, 100, 1000}) {
+    std::string json = withLabels(labels);
+    const Result<ObjectPtr> pod = decoder.decode(Pod::kind(), json);
+    ASSERT_TRUE(pod) << pod.error().message();
+    EXPECT_EQ((*pod)->meta.labels.size(), static_cast<std::size_t>(labels) + 1);
+    EXPECT_EQ(find((*pod)->meta.labels, "first"), "1");
+    if (labels > 0) {
+      EXPECT_EQ(find((*pod)->meta.labels, fmt::format("key{}", labels - 1)),
+                fmt::format("value{}", labels - 1));
+    }
+  }
+  std::string json = withLabels(10'000);
+  const Result<ObjectPtr> huge = decoder.decode(Pod::kind(), json);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().message(),
+            "decoding a Pod p: more than the 65536 bytes that are kept of an object");
+  std::string small = withLabels(0);
+  EXPECT_TRUE(decoder.decode(Pod::kind(), small));
+}
+
+// Pods with a little and with much text in turns: what is not shared does not refer to what is
+// gone.
+TEST(Decoder, SharesOnlyALittleOfEachObject) {
+  Decoder decoder;
+  std::vector<ObjectPtr> kept;
+  for (int i = 0; i < 50; ++i) {
+    std::string large = withLabels(500);
+    (void)decoder.decode(Pod::kind(), large);
+    std::string small = withLabels(5);
+    kept.push_back(*decoder.decode(Pod::kind(), small));
+    EXPECT_EQ(kept.back()->meta.labels.begin(), kept.front()->meta.labels.begin());
+  }
+  for (const ObjectPtr& pod : kept) EXPECT_EQ(find(pod->meta.labels, "key4"), "value4");
+}
+
+TEST(Pod, ReadsAnyAmountThatAServerAccepts) {
+  const auto pod = [](const char* cpu, const char* memory) {
+    return decoded<Pod>(fmt::format(
+        R"({{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"a","resources":)"
+        R"({{"limits":{{"cpu":{},"memory":{}}}}}}}]}}}})",
+        cpu, memory));
+  };
+  const auto limits = [&](const char* cpu, const char* memory) {
+    return pod(cpu, memory)->containers[0].limits;
+  };
+  EXPECT_EQ(limits("1", "1e30").memoryBytes(), Amounts::kMostMemory);
+  EXPECT_EQ(limits("\"1e30\"", "1").cpu(), Amounts::kMostCpu);
+  EXPECT_EQ(limits("\"9223372036854775807\"", "1").cpu(), Amounts::kMostCpu);
+  EXPECT_EQ(limits("\"-1e30\"", "-1e30").cpu(), -Amounts::kMostCpu);
+  EXPECT_EQ(limits("\"0.0000001n\"", "1").cpu(), Millicores(1));
+  EXPECT_TRUE(pod("1", "1e30")->saturated());
+  EXPECT_TRUE(pod("\"1e30\"", "1")->saturated());
+  EXPECT_FALSE(pod("\"1\"", "\"512Ti\"")->saturated());
+}
+
+TEST(ObjectMeta, ReadsTimesThatAreFarAwayAsTheNearest) {
+  const auto deleted = [](std::string_view time) {
+    return decoded<Pod>(
+               fmt::format(R"({{"metadata":{{"name":"p","deletionTimestamp":"{}"}}}})", time))
+        ->meta;
+  };
+  EXPECT_EQ(deleted("2311-06-23T12:00:00Z").deleted, kLatestTime);
+  EXPECT_TRUE(deleted("2311-06-23T12:00:00Z").beingDeleted());
+  EXPECT_EQ(deleted("1734-06-23T12:00:00Z").deleted, kEarliestTime);
+}
+
+TEST(WatchReader, PassesOverAnObjectThatItCannotRead) {
+  Decoder decoder;
+  std::vector<std::string> seen;
+  WatchReader reader(Pod::kind(), decoder, [&](const WatchEvent& event) {
+    seen.push_back(fmt::format("{}:{}:{}", static_cast<int>(event.type), event.resource_version,
+                               event.object        ? event.object->meta.name.string()
+                               : event.passed_over ? "!" + event.passed_over->name
+                                                   : ""));
+  });
+  const auto event = [](std::string_view type, std::string_view name, int version,
+                        std::string_view rest) {
+    return fmt::format(
+        R"({{"type":"{}","object":{{"metadata":{{"name":"{}","resourceVersion":"{}"{}}}}}}})", type,
+        name, version, rest);
+  };
+  EXPECT_TRUE(reader.receive(event("ADDED", "a", 1, R"(,"labels":{"x":[1]})") +
+                             event("MODIFIED", "b", 2, R"(,"generation":1e400)") +
+                             event("DELETED", "c", 3, R"(,"deletionTimestamp":"soon")") +
+                             event("ADDED", "good", 4, "")));
+  EXPECT_EQ(seen, (std::vector<std::string>{"0:1:!a", "1:2:!b", "2:3:!c", "0:4:good"}));
 }
 
 TEST(Pod, KnowsNodesThatCannotResize) {

@@ -1,7 +1,10 @@
 #include "mbcas/kube/informer.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <random>
 
@@ -15,6 +18,24 @@ constexpr Nanos kListTimeout = std::chrono::minutes(5);
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
+struct PassedOverSet {
+  std::map<std::string, PassedOver> objects;
+  bool more = false;  // than are kept: they are not named
+
+  void put(PassedOver object) {
+    const std::string key = objectKey(object.name_space, object.name);
+    if (objects.size() < WatchCache::kMostPassedOver || objects.contains(key)) {
+      objects.insert_or_assign(key, std::move(object));
+    } else {
+      more = true;
+    }
+  }
+  bool has(const std::string& key, const std::string& uid) const {
+    const auto found = objects.find(key);
+    return found != objects.end() && found->second.uid == uid;
+  }
+};
+
 }  // namespace
 
 // Lives on the loop but for what is marked otherwise.
@@ -27,6 +48,8 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
         machine_(options_.tuning),
         random_(options_.seed != 0 ? options_.seed : std::random_device()()) {
     if (options_.annotations) decoder_.keepAnnotations(*options_.annotations);
+    if (options_.labels) decoder_.keepLabels(*options_.labels);
+    decoder_.keepAtMost(options_.most_kept);
   }
 
   HttpLoop& loop() { return client_.loop(); }
@@ -44,14 +67,41 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
                     std::uniform_real_distribution<double>(0, 1)(random_)));
   }
 
+  void start() {
+    {
+      const std::scoped_lock lock(seen_mutex_);
+      if (health_.started) return;
+      health_.started = true;
+      health_.progress = client_.clock().monotonic();
+    }
+    input(watch_input::Start{});
+  }
+
   void stop() {
     input(watch_input::Stop{});
     handlers_.clear();
+    const std::scoped_lock lock(seen_mutex_);
+    health_.started = false;
   }
 
   // Any thread.
   bool hasSynced() const { return synced_; }
   WatchPhase phase() const { return shown_phase_; }
+  WatchHealth health() const {
+    const std::scoped_lock lock(seen_mutex_);
+    return health_;
+  }
+  std::vector<PassedOver> passedOver() const {
+    std::vector<PassedOver> objects;
+    const std::scoped_lock lock(seen_mutex_);
+    for (const auto& [key, object] : passed_over_.objects) objects.push_back(object);
+    return objects;
+  }
+  void expose(Metrics& metrics) const {
+    const std::scoped_lock lock(seen_mutex_);
+    metrics.watchState(std::string(kind_.name), passed_over_.objects.size(),
+                       health_.stuckFor(client_.clock().monotonic()));
+  }
   bool waitForSync(Nanos timeout) {
     std::unique_lock lock(sync_mutex_);
     return sync_changed_.wait_for(lock, timeout, [this] { return synced_.load(); });
@@ -77,13 +127,13 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
       case WatchStep::Do::kStop:
         return;
       case WatchStep::Do::kList:
-        collected_.clear();
+        forgetCollected();
         count("list");
         return sendList({{"resourceVersion", step.resource_version}});
       case WatchStep::Do::kListNext:
         return sendList({{"continue", step.next}});
       case WatchStep::Do::kStreamList:
-        collected_.clear();
+        forgetCollected();
         count("list");
         sendWatch({{"sendInitialEvents", "true"},
                    {"resourceVersionMatch", "NotOlderThan"},
@@ -149,7 +199,10 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     call.timeout = kListTimeout;
     auto reader = std::make_shared<ListReader>(
         kind_, decoder_,
-        guarded([](Impl& self, ObjectPtr object) { self.collected_.insert(std::move(object)); }));
+        guarded([](Impl& self, ObjectPtr object) { self.collected_.insert(std::move(object)); }),
+        guarded([](Impl& self, PassedOver object) {
+          self.collected_passed_over_.put(std::move(object));
+        }));
     call.receive = receiverFor(reader);
     call_ =
         client_.send(std::move(call), guarded([reader](Impl& self, ApiResult<std::string> body) {
@@ -180,6 +233,11 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
                            Result<void> whole = reader->finish();
                            if (!whole) return self.fail(malformed(whole.error()));
                            self.input(watch_input::Closed{});
+                           if (self.machine_.phase() == WatchPhase::kWatching) {
+                             self.progressed();
+                           } else {
+                             self.failing("the server closed the watch at once");
+                           }
                          }));
   }
 
@@ -204,26 +262,115 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void fail(ApiError error) {
-    if (options_.on_error && !machine_.refusesStreaming(error)) options_.on_error(error);
+    if (!machine_.refusesStreaming(error)) {
+      failing(error.describe());
+      if (options_.on_error) options_.on_error(error);
+    }
     input(watch_input::Failed{std::move(error)});
   }
 
+  void progressed() {
+    const std::scoped_lock lock(seen_mutex_);
+    health_.progress = client_.clock().monotonic();
+    health_.failing_since.reset();
+    health_.last_error.clear();
+  }
+
+  void failing(std::string error) {
+    const std::scoped_lock lock(seen_mutex_);
+    if (!health_.failing_since) health_.failing_since = client_.clock().monotonic();
+    health_.last_error = std::move(error);
+  }
+
   void onEvent(WatchEvent event) {
-    if (event.object) stalled_ = false;
+    if (event.object || event.passed_over) stalled_ = false;
     if (event.type == WatchEvent::Type::kError) return fail(std::move(event.error));
-    const bool collecting = machine_.phase() == WatchPhase::kStreamingList;
-    if (event.object && collecting) {
-      collected_.erase(event.object);
-      if (event.type != WatchEvent::Type::kDeleted) collected_.insert(std::move(event.object));
-    } else if (event.object) {
-      tell(event.type == WatchEvent::Type::kDeleted ? store_.erase(event.object)
-                                                    : store_.put(event.object));
-    }
+    if (event.object) onObject(event.type, std::move(event.object));
+    if (event.passed_over) onUnreadable(event.type, *std::move(event.passed_over));
     input(watch_input::Progress{std::move(event.resource_version), event.initial_events_end});
+    if (machine_.phase() == WatchPhase::kWatching) progressed();
+  }
+
+  void onObject(WatchEvent::Type type, ObjectPtr object) {
+    const bool deleted = type == WatchEvent::Type::kDeleted;
+    const ObjectName name = ObjectNameEqual::nameOf(object);
+    if (machine_.phase() == WatchPhase::kStreamingList) {
+      forget(collected_passed_over_, name);
+      collected_.erase(object);
+      if (!deleted) collected_.insert(std::move(object));
+      return;
+    }
+    {
+      const std::scoped_lock lock(seen_mutex_);
+      forget(passed_over_, name);
+    }
+    tell(deleted ? store_.erase(object) : store_.put(object));
+  }
+
+  void onUnreadable(WatchEvent::Type type, PassedOver object) {
+    const bool deleted = type == WatchEvent::Type::kDeleted;
+    const ObjectName name{object.name_space, object.name};
+    if (machine_.phase() == WatchPhase::kStreamingList) {
+      if (const auto found = collected_.find(name); found != collected_.end()) {
+        collected_.erase(found);
+      }
+      if (deleted) return forget(collected_passed_over_, name);
+      return collected_passed_over_.put(std::move(object));
+    }
+    tell(store_.erase(name));
+    PassedOverSet now;
+    {
+      const std::scoped_lock lock(seen_mutex_);
+      now = passed_over_;
+    }
+    if (deleted) {
+      forget(now, name);
+    } else {
+      now.put(std::move(object));
+    }
+    passOver(std::move(now));
+  }
+
+  static void forget(PassedOverSet& set, ObjectName name) {
+    if (!set.objects.empty()) set.objects.erase(objectKey(name.name_space, name.name));
+  }
+
+  // From now on these. Reports those that are new.
+  void passOver(PassedOverSet now) {
+    PassedOverSet before;
+    {
+      const std::scoped_lock lock(seen_mutex_);
+      before = std::exchange(passed_over_, now);
+    }
+    if (!options_.on_error) return;
+    ApiError error;
+    error.reason = ApiError::kUnreadable;
+    for (const auto& [key, object] : now.objects) {
+      if (before.has(key, object.uid)) continue;
+      error.message = fmt::format("{} {} is passed over: {}", kind_.name,
+                                  key.empty() ? "without a name" : key, object.why);
+      options_.on_error(error);
+    }
+    if (!now.more || before.more) return;
+    error.message =
+        fmt::format("more than {} objects of {} are passed over; the others are not named",
+                    kMostPassedOver, kind_.name);
+    options_.on_error(error);
+  }
+
+  void forgetCollected() {
+    collected_.clear();
+    collected_passed_over_ = {};
   }
 
   void swapIn() {
     tell(store_.replace(std::exchange(collected_, {})));
+    passOver(std::exchange(collected_passed_over_, {}));
+    progressed();
+    {
+      const std::scoped_lock lock(seen_mutex_);
+      health_.synced = true;
+    }
     const std::scoped_lock lock(sync_mutex_);
     synced_ = true;
     sync_changed_.notify_all();
@@ -243,11 +390,16 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   Decoder decoder_;
   Store store_;  // thread-safe for readers
   std::vector<std::function<void(const Change&)>> handlers_;
-  ObjectSet collected_;   // by a list that is not complete
+  ObjectSet collected_;  // by a list that is not complete
+  PassedOverSet collected_passed_over_;
   bool stalled_ = false;  // no object since expectInitialEvents()
   std::uint64_t attempt_ = 0;
   Client::Id call_ = 0;
   HttpLoop::Id timer_ = 0;
+
+  mutable std::mutex seen_mutex_;
+  WatchHealth health_;         // guarded by seen_mutex_
+  PassedOverSet passed_over_;  // guarded by seen_mutex_, written on the loop
 
   std::atomic<bool> synced_ = false;
   std::atomic<WatchPhase> shown_phase_ = WatchPhase::kStopped;
@@ -256,7 +408,12 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
 };
 
 WatchCache::WatchCache(Client& client, const Kind& kind, WatchOptions options)
-    : impl_(std::make_shared<Impl>(client, kind, std::move(options))) {}
+    : impl_(std::make_shared<Impl>(client, kind, std::move(options))) {
+  Metrics* const metrics = client.metrics();
+  if (metrics == nullptr) return;
+  exposition_ =
+      metrics->beforeExposition([impl = impl_.get(), metrics] { impl->expose(*metrics); });
+}
 
 WatchCache::~WatchCache() {
   stop();
@@ -269,7 +426,7 @@ void WatchCache::addHandler(std::function<void(const Change&)> handler) {
   impl_->loop().runAndWait([&] { impl_->addHandler(std::move(handler)); });
 }
 void WatchCache::start() {
-  impl_->loop().post([impl = impl_] { impl->input(watch_input::Start{}); });
+  impl_->loop().post([impl = impl_] { impl->start(); });
 }
 void WatchCache::stop() {
   impl_->loop().runAndWait([this] { impl_->stop(); });
@@ -285,6 +442,12 @@ const Store& WatchCache::store() const {
 }
 WatchPhase WatchCache::phase() const {
   return impl_->phase();
+}
+WatchHealth WatchCache::health() const {
+  return impl_->health();
+}
+std::vector<PassedOver> WatchCache::passedOver() const {
+  return impl_->passedOver();
 }
 
 }  // namespace mbcas::kube

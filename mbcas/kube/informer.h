@@ -6,7 +6,9 @@
 //   pods.waitForSync(std::chrono::minutes(2));
 //   std::shared_ptr<const Pod> pod = pods.find("default", "web-1");
 //
-// Lists, watches, and survives whatever happens between it and the server; see watch_machine.h.
+// Lists, watches, and survives whatever happens between it and the server; see watch_machine.h. An
+// object that cannot be read is passed over: it counts as not there, it is reported once, and lists
+// and watches go on.
 #pragma once
 
 #include <functional>
@@ -27,8 +29,12 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   int page = 500;
-  // Keep only annotations whose keys begin with one of these; nothing: all.
+  // Keep only annotations, and labels, whose keys begin with one of these; nothing: all.
   std::optional<std::vector<std::string>> annotations;
+  std::optional<std::vector<std::string>> labels;
+  // An object of which more bytes than this would be kept is passed over: users choose how much
+  // they write into objects, and how many of them there are.
+  std::uint32_t most_kept = 64 << 10;
   // The server is asked to end a watch after a random time of one to two of these.
   Nanos watch_time = std::chrono::minutes(5);
   // A watch that brings nothing for so long is given up as dead. Bookmarks come every minute.
@@ -39,8 +45,28 @@ struct WatchOptions {
   Nanos streaming_list_idle = std::chrono::seconds(5);
   WatchTuning tuning;
   std::uint64_t seed = 0;  // of the jitter; 0: from the system
-  // Told of every failure, on the loop. The watch goes on by itself.
+  // Told of every failure, and once of every object that is passed over (kUnreadable), on the loop.
+  // The watch goes on by itself.
   std::function<void(const ApiError&)> on_error;
+};
+
+// Whether a watch keeps up with the server.
+struct WatchHealth {
+  bool started = false;
+  bool synced = false;
+  // When it last did: an event, a bookmark, a complete list. At first: when it was started.
+  MonotonicTime progress{};
+  std::optional<MonotonicTime> failing_since;  // the first failure after that
+  std::string last_error;                      // since then; empty: none
+
+  // Nothing while the watch is open or has been interrupted for a moment only. Else how long it has
+  // been failing, or, before the first list is complete, how long it has been trying. Bookmarks
+  // come every minute, so two minutes and more are no chance.
+  Nanos stuckFor(MonotonicTime now) const {
+    if (!started) return Nanos(0);
+    if (!synced) return now - progress;
+    return failing_since ? now - *failing_since : Nanos(0);
+  }
 };
 
 // Without types; Informer<T> below puts them on.
@@ -66,10 +92,15 @@ class WatchCache {
 
   const Store& store() const;
   WatchPhase phase() const;  // for tests and reports
+  WatchHealth health() const;
+  // What the server has and cannot be read here, by name, at most kMostPassedOver of them.
+  std::vector<PassedOver> passedOver() const;
+  static constexpr std::size_t kMostPassedOver = 256;
 
  private:
   class Impl;
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<void> exposition_;
 };
 
 template <class T>
@@ -105,6 +136,9 @@ class Informer {
   bool hasSynced() const { return cache_.hasSynced(); }
   bool waitForSync(Nanos timeout) const { return cache_.waitForSync(timeout); }
   WatchPhase phase() const { return cache_.phase(); }
+  WatchHealth health() const { return cache_.health(); }
+  Nanos stuckFor(MonotonicTime now) const { return cache_.health().stuckFor(now); }
+  std::vector<PassedOver> passedOver() const { return cache_.passedOver(); }
 
   std::shared_ptr<const T> find(std::string_view name_space, std::string_view name) const {
     return std::static_pointer_cast<const T>(cache_.store().find(name_space, name));

@@ -157,6 +157,11 @@ JsonParser::JsonParser(JsonParser&&) noexcept = default;
 JsonParser& JsonParser::operator=(JsonParser&&) noexcept = default;
 
 Result<void> JsonParser::parse(std::string& text, FunctionRef<void(JsonCursor)> visit) {
+  // The parser's buffers are several times as large as the largest document so far.
+  constexpr std::size_t kKeptBuffer = 256 << 10;
+  if (impl_->parser.capacity() > kKeptBuffer && text.size() < kKeptBuffer / 2) {
+    impl_->parser = ondemand::parser();
+  }
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   ondemand::document document;
   if (const error_code code =

@@ -5,6 +5,8 @@
 namespace mbcas::kube {
 namespace {
 
+constexpr std::size_t kKeptBuffer = 256 << 10;
+
 bool isSpace(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
@@ -110,6 +112,8 @@ Result<void> JsonSplitter::push(std::string_view chunk,
         if ((mode_ == Mode::kSequence || in_items_) && depth_ == item_depth) {
           if (Result<void> size = checkSize(); !size) return size;
           const bool more = on_frame(frame_);
+          // One large object must not cost its size for as long as the stream lasts.
+          if (frame_.capacity() > kKeptBuffer) frame_ = std::string();
           frame_.clear();
           if (!more) return {};
         } else if (mode_ == Mode::kList && depth_ == 0) {

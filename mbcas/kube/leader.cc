@@ -119,10 +119,12 @@ LeaseRecord LeaderRules::ours() const {
   record.acquired = clock_.wall();
   record.resource_version = observed_.resource_version;
   if (observed_.holder == options_.identity) {
-    record.acquired = observed_.acquired;
+    // Whoever wrote a time that is too far away to be read, it is not to be written back.
+    if (!saturated(observed_.acquired)) record.acquired = observed_.acquired;
     record.transitions = observed_.transitions;
   } else {
-    record.transitions = observed_.resource_version.empty() ? 0 : observed_.transitions + 1;
+    record.transitions = observed_.resource_version.empty() ? 0 : observed_.transitions;
+    if (!observed_.resource_version.empty() && record.transitions < INT32_MAX) ++record.transitions;
   }
   return record;
 }
@@ -137,14 +139,14 @@ bool LeaderRules::tryOnce() {
   }
   const ApiResult<LeaseRecord> current = storage_.read();
   if (!current && !current.error().notFound()) {
-    last_error_ = current.error().describe();
+    trouble_ = current.error().describe();
     return false;
   }
   if (!current) {
     observed_ = {};
     const ApiResult<LeaseRecord> created = storage_.create(ours());
     if (!created) {
-      last_error_ = created.error().describe();
+      trouble_ = created.error().describe();
       return false;
     }
     observe(*created);
@@ -155,12 +157,12 @@ bool LeaderRules::tryOnce() {
   const bool running =
       clock_.monotonic() < observed_at_ + seconds(std::max(1, observed_.duration_seconds));
   if (!observed_.holder.empty() && !mine && running) {
-    last_error_ = "held by " + observed_.holder;
+    trouble_.clear();  // held by another: as it should be
     return false;
   }
   const ApiResult<LeaseRecord> updated = storage_.update(ours());
   if (!updated) {
-    last_error_ = updated.error().describe();
+    trouble_ = updated.error().describe();
     return false;
   }
   observe(*updated);
@@ -173,7 +175,7 @@ Nanos LeaderRules::attempt(double chance) {
   if (tryOnce()) {
     held_ = true;
     renewed_at_ = began;
-    last_error_.clear();
+    trouble_.clear();
     return options_.retry;
   }
   if (observed_.holder != options_.identity) held_ = false;
@@ -238,6 +240,11 @@ bool LeaderElector::leads() const {
   return leads_until_ && client_.clock().monotonic() < *leads_until_;
 }
 
+Nanos LeaderElector::sinceLastTry() const {
+  const std::scoped_lock lock(mutex_);
+  return last_try_ ? client_.clock().monotonic() - *last_try_ : Nanos(0);
+}
+
 void LeaderElector::setLeads(std::optional<MonotonicTime> until) {
   const std::scoped_lock lock(mutex_);
   leads_until_ = until;
@@ -248,13 +255,22 @@ void LeaderElector::run(const std::stop_token& stop) {
   std::mt19937_64 random(std::random_device{}());
   std::uniform_real_distribution<double> chance(0, 1);
   std::string leader;
+  std::string trouble;
   bool led = false;
   setLeads(std::nullopt);
   while (!stop.stop_requested()) {
     Nanos delay = rules_.attempt(chance(random));
+    {
+      const std::scoped_lock lock(mutex_);
+      last_try_ = client_.clock().monotonic();
+    }
     if (rules_.holder() != leader) {
       leader = rules_.holder();
-      if (callbacks_.on_new_leader && !leader.empty()) callbacks_.on_new_leader(leader);
+      if (callbacks_.on_new_leader) callbacks_.on_new_leader(leader);
+    }
+    if (rules_.trouble() != trouble) {
+      trouble = rules_.trouble();
+      if (callbacks_.on_trouble && !trouble.empty()) callbacks_.on_trouble(trouble);
     }
     if (rules_.leads()) {
       setLeads(rules_.renewBy());

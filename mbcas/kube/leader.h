@@ -4,9 +4,11 @@
 // over when it has watched the record stand still for the lease's duration on its own monotonic
 // clock, and a leader steps down when it could not renew for the renew deadline on its own. So
 // clocks may differ or jump; only their rates must agree. leads() asks the clock, so a process that
-// was stopped (SIGSTOP) beyond the lease and goes on is told the truth at once. There is no
-// fencing: what it had begun before it was stopped still happens, so what a leader writes should
-// carry a resourceVersion or UID.
+// was stopped (SIGSTOP) beyond the lease and goes on is told the truth at once.
+//
+// leads() is the fence of what a leader writes: as ClientOptions::may_write it is asked before
+// every try of every write. A request whose bytes the process has already handed to the kernel
+// cannot be called back, so writes should carry a resourceVersion or UID as well.
 #pragma once
 
 #include <chrono>
@@ -74,7 +76,8 @@ class LeaderRules {
   // The deadline for renewal, while we hold the lease.
   std::optional<MonotonicTime> renewBy() const;
   const std::string& holder() const { return observed_.holder; }
-  const std::string& lastError() const { return last_error_; }
+  // Why the last try failed; empty if it did not, or if another leads.
+  const std::string& trouble() const { return trouble_; }
   // Gives the lease back so that another need not wait. Only after all guarded work has ended.
   void release();
 
@@ -90,14 +93,17 @@ class LeaderRules {
   MonotonicTime observed_at_{};
   MonotonicTime renewed_at_{};  // when the last successful try began
   bool held_ = false;
-  std::string last_error_;
+  std::string trouble_;
 };
 
+// They run on the thread that renews the lease: none may wait for anything.
 struct LeaderCallbacks {
   std::function<void()> on_started;
   // We led and do no longer: stop guarded work at once; the usual thing is to end the process.
   std::function<void()> on_lost;
-  std::function<void(const std::string& identity)> on_new_leader;
+  std::function<void(const std::string& identity)> on_new_leader;  // empty: nobody leads
+  // The lease could not be read or written, and why; told when the reason changes.
+  std::function<void(const std::string& why)> on_trouble{};
 };
 
 // Runs the rules on a thread of its own. Callbacks run on that thread.
@@ -110,7 +116,11 @@ class LeaderElector {
   // Ends the election and, if we lead, releases the lease: call it after guarded work has ended.
   // on_lost is not called.
   void stop();
+  // By the local clock, too: false as soon as the lease could not be renewed in time, whether or
+  // not the election's thread has noticed.
   bool leads() const;
+  // How long ago the last try to get or keep the lease ended; zero before the first.
+  Nanos sinceLastTry() const;
 
  private:
   void run(const std::stop_token& stop);
@@ -124,6 +134,7 @@ class LeaderElector {
   mutable std::mutex mutex_;
   std::condition_variable_any woken_;
   std::optional<MonotonicTime> leads_until_;  // guarded by mutex_
+  std::optional<MonotonicTime> last_try_;     // guarded by mutex_
   bool release_ = false;                      // guarded by mutex_
   std::jthread thread_;
 };

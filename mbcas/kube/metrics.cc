@@ -6,7 +6,9 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 
 namespace mbcas::kube {
@@ -85,6 +87,16 @@ struct Metrics::Impl {
       gauge("leader_election_master_status", "1 if this process leads, 0 if it stands by.");
   Family<prometheus::Counter>& watch_restarts = counter(
       "kube_watch_restarts_total", "Watches that had to begin anew: from a list, or resumed.");
+  Family<prometheus::Gauge>& passed_over =
+      gauge("kube_watch_passed_over_objects",
+            "Objects on the server that cannot be read and count as not there.");
+  Family<prometheus::Gauge>& stuck = gauge(
+      "kube_watch_stuck_seconds", "How long a watch has failed without progress; 0 if it works.");
+  struct WatchGauges {
+    prometheus::Gauge* passed_over;
+    prometheus::Gauge* stuck;
+  };
+  std::map<std::string, WatchGauges> watches;  // by kind; guarded by mutex
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
@@ -134,6 +146,16 @@ void Metrics::watchRestarted(const std::string& kind, const std::string& cause) 
   impl_->watch_restarts.Add({{"kind", kind}, {"cause", cause}}).Increment();
 }
 
+void Metrics::watchState(const std::string& kind, std::size_t passed_over, Nanos stuck) {
+  const auto [watch, is_new] = impl_->watches.try_emplace(kind);
+  Impl::WatchGauges& gauges = watch->second;
+  if (is_new) {
+    gauges = {&impl_->passed_over.Add({{"kind", kind}}), &impl_->stuck.Add({{"kind", kind}})};
+  }
+  gauges.passed_over->Increment(static_cast<double>(passed_over));
+  gauges.stuck->Set(std::max(gauges.stuck->Value(), secondsOf(stuck)));
+}
+
 std::shared_ptr<void> Metrics::beforeExposition(std::function<void()> refresh) {
   const std::scoped_lock lock(impl_->mutex);
   const auto place = impl_->refreshers.insert(impl_->refreshers.end(), std::move(refresh));
@@ -154,6 +176,10 @@ void Metrics::addText(std::function<std::string()> text) {
 std::string Metrics::text() {
   {
     const std::scoped_lock lock(impl_->mutex);
+    for (const auto& [kind, watch] : impl_->watches) {
+      watch.passed_over->Set(0);
+      watch.stuck->Set(0);
+    }
     for (const auto& refresh : impl_->refreshers) refresh();
   }
   std::string text = prometheus::TextSerializer().Serialize(impl_->registry->Collect());

@@ -41,6 +41,11 @@ class Metrics {
   // kube_watch_restarts_total{kind,cause}: cause is list, resume
   void watchRestarted(const std::string& kind, const std::string& cause);
 
+  // kube_watch_passed_over_objects{kind}, kube_watch_stuck_seconds{kind}: see
+  // WatchHealth::stuckFor. Of several watches of one kind the sum and the longest. Only from a
+  // beforeExposition().
+  void watchState(const std::string& kind, std::size_t passed_over, Nanos stuck);
+
   // For metrics that are computed when asked for. `refresh` runs before each exposition until the
   // returned handle is dropped.
   std::shared_ptr<void> beforeExposition(std::function<void()> refresh);

@@ -27,15 +27,31 @@ List<OwnerReference> decodeOwners(Arena& arena, JsonCursor value) {
   return arena.sharedList(owners);
 }
 
-bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view annotation) {
-  if (annotation == kInitialEventsEnd) return true;
-  if (!prefixes) return annotation != kLastApplied;
+bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view key) {
+  if (key == kInitialEventsEnd) return true;
+  if (!prefixes) return key != kLastApplied;
   return std::any_of(prefixes->begin(), prefixes->end(),
-                     [&](const std::string& prefix) { return annotation.starts_with(prefix); });
+                     [&](const std::string& prefix) { return key.starts_with(prefix); });
 }
 
-void decodeMeta(Object& object, JsonCursor value,
-                const std::optional<std::vector<std::string>>& annotations) {
+constexpr ProtobufField kIdentityFields[] = {
+    {1, "name"}, {3, "namespace"}, {5, "uid"}, {6, "resourceVersion"}};
+constexpr ProtobufMessage kIdentity{kIdentityFields};
+constexpr ProtobufField kAnyObjectFields[] = {
+    {1, "metadata", ProtobufType::kMessage, ProtobufShape::kOne, &kIdentity}};
+constexpr ProtobufMessage kAnyObject{kAnyObjectFields};
+
+}  // namespace
+
+void PassedOver::because(const Error& error) {
+  constexpr std::size_t kLongest = 300;
+  why = error.message().substr(0, kLongest);
+  for (char& c : why) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  }
+}
+
+void Decoder::decodeMeta(Object& object, JsonCursor value) const {
   ObjectMeta& meta = object.meta;
   Arena& arena = object.arena;
   value.members([&](std::string_view key, JsonCursor field) {
@@ -54,24 +70,26 @@ void decodeMeta(Object& object, JsonCursor value,
     } else if (key == "deletionTimestamp") {
       meta.deleted = decodeTime(field);
     } else if (key == "labels") {
-      meta.labels = decodeMap(arena, field);
+      std::vector<KeyValue> entries;
+      field.members([&](std::string_view name, JsonCursor text) {
+        if (labels_ && !keeps(labels_, name)) return;
+        const Str kept = arena.shared(name);
+        entries.push_back({kept, arena.shared(text.text())});
+      });
+      meta.labels = arena.sharedList(entries);
     } else if (key == "annotations") {
       std::vector<KeyValue> entries;
       field.members([&](std::string_view name, JsonCursor text) {
-        if (!keeps(annotations, name)) return;
+        if (!keeps(annotations_, name)) return;
         const Str kept = arena.shared(name);
         entries.push_back({kept, arena.perhapsShared(text.text())});
       });
       meta.annotations = arena.list(entries);
     } else if (key == "ownerReferences") {
       meta.owners = decodeOwners(arena, field);
-    } else if (key == "finalizers") {
-      meta.finalizers = decodeTexts(arena, field);
     }
   });
 }
-
-}  // namespace
 
 std::optional<std::string_view> find(const List<KeyValue>& map, std::string_view key) {
   for (const KeyValue& entry : map) {
@@ -152,15 +170,50 @@ ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
   if (!pool_ || pool_->full()) pool_ = std::make_shared<Pool>();
   std::shared_ptr<Object> object = kind.create(expected_);
   object->arena.usePool(pool_);
+  object->arena.keepAtMost(most_);
   value.members([&](std::string_view key, JsonCursor member) {
     if (key == "metadata") {
-      decodeMeta(*object, member, annotations_);
+      decodeMeta(*object, member);
     } else {
       kind.member(*object, key, member);
     }
   });
+  if (object->arena.overfull()) {
+    value.fail(fmt::format("more than the {} bytes that are kept of an object", most_));
+  }
   expected_ = object->arena.used() + 24;
   return object;
+}
+
+PassedOver Decoder::identify(JsonCursor object) {
+  PassedOver found;
+  object.members([&](std::string_view key, JsonCursor member) {
+    if (key != "metadata") return;
+    member.members([&](std::string_view name, JsonCursor field) {
+      if (name == "name") found.name = field.text();
+      if (name == "namespace") found.name_space = field.text();
+      if (name == "uid") found.uid = field.text();
+      if (name == "resourceVersion") found.resource_version = field.text();
+    });
+  });
+  return found;
+}
+
+Result<PassedOver> Decoder::identify(std::string& json, const Error& why) {
+  PassedOver found;
+  Result<void> parsed = parser_.parse(json, [&](JsonCursor root) { found = identify(root); });
+  if (!parsed) return failure(why);
+  found.because(why);
+  return found;
+}
+
+Result<PassedOver> Decoder::identifyProtobuf(std::string_view bytes, const Error& why) {
+  PassedOver found;
+  Result<void> parsed =
+      parseProtobuf(kAnyObject, bytes, [&](JsonCursor root) { found = identify(root); });
+  if (!parsed) return failure(why);
+  found.because(why);
+  return found;
 }
 
 Result<ObjectPtr> Decoder::checked(const Kind& kind, ObjectPtr object, Result<void> parsed) {

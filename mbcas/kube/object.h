@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,10 +62,21 @@ struct ObjectMeta {
   List<KeyValue> labels;
   List<KeyValue> annotations;  // without kubectl's copy of the whole object
   List<OwnerReference> owners;
-  List<Str> finalizers;
 
   bool beingDeleted() const { return deleted != WallTime{}; }
   const OwnerReference* controller() const;
+};
+
+// An object that the server has and that cannot be read here. Readers go on without it, as if it
+// were not there.
+struct PassedOver {
+  std::string name_space;
+  std::string name;  // empty: not even that can be read
+  std::string uid;
+  std::string resource_version;
+  std::string why;  // one printable line
+
+  void because(const Error& error);  // sets it: users choose what an object says
 };
 
 struct Object {
@@ -134,16 +146,29 @@ class Decoder {
   ObjectPtr decode(const Kind& kind, JsonCursor value);
   JsonParser& parser() { return parser_; }
 
-  // From now on only annotations whose keys begin with one of these are kept, and that of the
-  // bookmark.
+  // From now on only annotations, or labels, whose keys begin with one of these are kept; the
+  // bookmark's annotation always is.
   void keepAnnotations(std::vector<std::string> prefixes) { annotations_ = std::move(prefixes); }
+  void keepLabels(std::vector<std::string> prefixes) { labels_ = std::move(prefixes); }
+  // From now on an object of which more than this would be kept cannot be decoded.
+  void keepAtMost(std::uint32_t bytes) { most_ = bytes; }
+
+  // What can be read of an object that cannot be decoded for the reason `why`. An error if the text
+  // is not even well-formed: then it is no object of the server's, but something that went wrong on
+  // the way.
+  Result<PassedOver> identify(std::string& json, const Error& why);
+  static Result<PassedOver> identifyProtobuf(std::string_view bytes, const Error& why);
+  static PassedOver identify(JsonCursor object);  // without the reason
 
  private:
   static Result<ObjectPtr> checked(const Kind& kind, ObjectPtr object, Result<void> parsed);
+  void decodeMeta(Object& object, JsonCursor value) const;
 
   JsonParser parser_;
   std::shared_ptr<Pool> pool_;
   std::optional<std::vector<std::string>> annotations_;
+  std::optional<std::vector<std::string>> labels_;
+  std::uint32_t most_ = std::numeric_limits<std::uint32_t>::max();
   std::size_t expected_ = 256;  // arena bytes of the object before: neighbours are alike
 };
 
@@ -158,7 +183,7 @@ Result<std::shared_ptr<const T>> decodeObject(std::string json) {
 // Pieces for the decoders of kinds.
 // Values as text: strings or numbers. Labels and the like: see Arena::shared.
 List<KeyValue> decodeMap(Arena& arena, JsonCursor value);
-WallTime decodeTime(JsonCursor value);  // zero if absent
+WallTime decodeTime(JsonCursor value);  // zero if absent; see parseRfc3339 for what is far away
 List<Str> decodeTexts(Arena& arena, JsonCursor value);
 
 }  // namespace mbcas::kube

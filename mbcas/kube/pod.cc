@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mbcas/base/quantity.h"
 #include "mbcas/kube/types.h"
 
@@ -247,17 +249,17 @@ Amounts Amounts::decode(JsonCursor resource_list) {
   Amounts amounts;
   resource_list.members([&](std::string_view key, JsonCursor value) {
     if (key != "cpu" && key != "memory") return;
-    const Result<Quantity> quantity = Quantity::parse(value.scalar());
+    const Result<Quantity> quantity = Quantity::parseSaturating(value.scalar());
     if (!quantity) return value.fail(quantity.error().message());
-    if (key == "cpu") amounts.cpu_ = quantity->milliValue();
-    if (key == "memory") amounts.memory_ = quantity->value();
+    if (key == "cpu") amounts.cpu_ = ofCpu(quantity->millicores()).cpu_;
+    if (key == "memory") amounts.memory_ = std::clamp(quantity->value(), -kMostMemory, kMostMemory);
   });
   return amounts;
 }
 
 Amounts Amounts::ofCpu(Millicores cpu) {
   Amounts amounts;
-  amounts.cpu_ = cpu.count();
+  amounts.cpu_ = std::clamp(cpu, -kMostCpu, kMostCpu).count();
   return amounts;
 }
 
@@ -269,6 +271,12 @@ const Kind& Pod::kind() {
         if (key == "status") decodeStatusOfPod(pod, value);
       });
   return kKind;
+}
+
+bool Pod::saturated() const {
+  return std::any_of(containers.begin(), containers.end(), [](const Container& container) {
+    return container.requests.saturated() || container.limits.saturated();
+  });
 }
 
 bool Pod::mirror() const {

@@ -30,7 +30,6 @@ constexpr ProtobufField kMetaFields[] = {
     {11, "labels", kText, kMap},
     {12, "annotations", kText, kMap},
     {13, "ownerReferences", kMessage, kRepeated, &kOwner},
-    {14, "finalizers", kText, kRepeated},
 };
 constexpr ProtobufField kCauseFields[] = {{1, "reason"}, {2, "message"}, {3, "field"}};
 constexpr ProtobufMessage kCause{kCauseFields};
@@ -174,17 +173,15 @@ class ProtobufDocument final : public JsonCursor::Document {
     if (of.field.shape != kOne) return failText();
     switch (of.field.type) {
       case kText:
-        return checked(of.bytes);
+        return repaired(of.bytes);
       case kBytes:
         return of.bytes;
       case kQuantity:  // {string: 1}
-        return checked(inner(of.bytes, 1, Wire::kBytes).bytes);
+        return repaired(inner(of.bytes, 1, Wire::kBytes).bytes);
       case kTime: {  // {seconds: 1, nanos: 2}; empty for none
         if (of.bytes.empty()) return {};
-        const std::chrono::seconds time(
-            static_cast<std::int64_t>(inner(of.bytes, 1, Wire::kVarint).value));
-        if (time > kLatest || time < -kLatest) return failText();
-        return texts_.emplace_back(formatRfc3339(WallTime(time)));
+        const auto seconds = static_cast<std::int64_t>(inner(of.bytes, 1, Wire::kVarint).value);
+        return texts_.emplace_back(formatRfc3339(saturatedTime(seconds)));
       }
       default:
         return failText();
@@ -213,7 +210,6 @@ class ProtobufDocument final : public JsonCursor::Document {
   };
 
   static constexpr std::string_view kMalformed = "malformed protobuf";
-  static constexpr std::chrono::seconds kLatest{9'000'000'000};  // what WallTime can hold
 
   static const Value& as(void* value) { return *static_cast<const Value*>(value); }
 
@@ -222,10 +218,22 @@ class ProtobufDocument final : public JsonCursor::Document {
     return {};
   }
 
-  std::string_view checked(std::string_view text) {
+  // Go takes any bytes for a text. In JSON it writes U+FFFD for each that is not UTF-8, and so they
+  // read here.
+  std::string_view repaired(std::string_view text) {
     if (simdjson::validate_utf8(text)) return text;
-    fail("not UTF-8");
-    return {};
+    std::string& good = texts_.emplace_back();
+    while (!text.empty()) {
+      std::size_t length = 1;
+      while (length <= std::min<std::size_t>(4, text.size()) &&
+             !simdjson::validate_utf8(text.substr(0, length))) {
+        ++length;
+      }
+      const bool whole = length <= std::min<std::size_t>(4, text.size());
+      good += whole ? text.substr(0, length) : std::string_view("\xEF\xBF\xBD");
+      text.remove_prefix(whole ? length : 1);
+    }
+    return good;
   }
 
   // The last occurrence of a field in a small message; nothing if there is none.
@@ -257,14 +265,14 @@ class ProtobufDocument final : public JsonCursor::Document {
 
   void entries(const Value& of, JsonCursor::VisitMember visit) {
     occurrences(of, [&](std::string_view entry) {  // {key: 1, value: 2}
-      const std::string_view key = checked(inner(entry, 1, Wire::kBytes).bytes);
+      const std::string_view key = repaired(inner(entry, 1, Wire::kBytes).bytes);
       Value member{of.field, 0, inner(entry, 2, Wire::kBytes).bytes};
       member.field.shape = kOne;
       if (!failed()) visitMember(key, &member, visit);
     });
   }
 
-  std::deque<std::string> texts_;  // of times
+  std::deque<std::string> texts_;  // of times, and repaired ones
 };
 
 Result<void> parseProtobuf(const ProtobufMessage& message, std::string_view bytes,

@@ -8,6 +8,7 @@ namespace mbcas::kube {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kKeptBuffer = 256 << 10;
 
 std::unexpected<Error> malformed() {
   return failure("a malformed protobuf list");
@@ -30,6 +31,8 @@ void holdBack(std::string& held, std::string_view rest) {
   } else {
     held.erase(0, held.size() - rest.size());  // the rest is its end
   }
+  // One large object must not cost its size for as long as the stream lasts.
+  if (held.capacity() > kKeptBuffer && held.size() < kKeptBuffer / 2) held.shrink_to_fit();
 }
 
 }  // namespace

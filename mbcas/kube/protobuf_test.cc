@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "mbcas/base/time.h"
 #include "mbcas/kube/client.h"
 #include "mbcas/kube/types.h"
 #include "mbcas/kube/watch_stream.h"
@@ -158,13 +159,46 @@ TEST(Protobuf, SaysWhereItWentWrong) {
   EXPECT_EQ(podError(""), "decoding a Pod: metadata.name is missing");
   EXPECT_EQ(podError(meta + bytesField(2, bytesField(2, "\xff"))),
             "decoding a Pod p: spec.containers[0]: malformed protobuf");
-  EXPECT_EQ(podError(bytesField(1, bytesField(1, "\xff"))),
-            "decoding a Pod: metadata.name: not UTF-8");
   EXPECT_EQ(podError(meta + "\x10\x01"), "decoding a Pod p: malformed protobuf");  // spec: 1
   const std::string amount = bytesField(1, "cpu") + bytesField(2, bytesField(1, "1x"));
   const std::string container = bytesField(8, bytesField(1, amount));
   EXPECT_TRUE(podError(meta + bytesField(2, bytesField(2, container)))
                   .starts_with("decoding a Pod p: spec.containers[0].resources.limits.cpu: "));
+}
+
+Result<ObjectPtr> decodePod(const std::string& bytes) {
+  Decoder decoder;
+  return decoder.decodeProtobuf(Pod::kind(), bytes);
+}
+
+// Go accepts any bytes for a text, and its JSON has U+FFFD for each byte that is not UTF-8.
+TEST(Protobuf, ReadsTextThatIsNotUtf8AsItsJsonForm) {
+  const auto annotated = [](std::string_view key, std::string_view value) {
+    const std::string entry = bytesField(1, key) + bytesField(2, value);
+    const Result<ObjectPtr> pod =
+        decodePod(bytesField(1, bytesField(1, "p") + bytesField(12, entry)));
+    EXPECT_TRUE(pod);
+    if (!pod || (*pod)->meta.annotations.size() != 1) return std::string();
+    const KeyValue& kept = (*pod)->meta.annotations[0];
+    return kept.key.string() + "=" + kept.value.string();
+  };
+  EXPECT_EQ(annotated("a", "\xff"), "a=\uFFFD");
+  EXPECT_EQ(annotated("a\xc3", "x\xc3(y"), "a\uFFFD=x\uFFFD(y");
+  EXPECT_EQ(annotated("a", "\xe2\x82"), "a=\uFFFD\uFFFD") << "a character that is cut off";
+  EXPECT_EQ(annotated("a", "\xe2\x82\xac\xf0\x9f\x98\x80\x80"), "a=\u20AC\U0001F600\uFFFD");
+  EXPECT_EQ(annotated("a", "\xed\xa0\x80"), "a=\uFFFD\uFFFD\uFFFD") << "half a surrogate pair";
+}
+
+TEST(Protobuf, ReadsTimesThatAreFarAwayAsTheNearest) {
+  const auto deleted = [](const std::string& varint) {
+    const Result<ObjectPtr> pod =
+        decodePod(bytesField(1, bytesField(1, "p") + bytesField(9, std::string("\x08") + varint)));
+    return pod ? (*pod)->meta.deleted : WallTime{};
+  };
+  const std::string year2311("\xb0\xec\xa4\x92\x28");  // 10'775'770'672
+  EXPECT_EQ(deleted(year2311), kLatestTime);
+  EXPECT_EQ(deleted(std::string(8, '\xff') + "\x7f"), kLatestTime);    // 2^63 - 1
+  EXPECT_EQ(deleted(std::string(9, '\x80') + "\x01"), kEarliestTime);  // -2^63
 }
 
 TEST(Protobuf, RepeatedFieldsNeedNotStandTogether) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "mbcas/base/time.h"
 #include "mbcas/kube/controller.h"
 #include "mbcas/kube/events.h"
 #include "mbcas/kube/leader.h"
@@ -205,6 +206,29 @@ TEST(Controller, RetriesFailuresWaitsAndDrains) {
   EXPECT_NE(text.find("workqueue_work_duration_seconds_bucket"), std::string::npos);
 }
 
+TEST(Controller, AbandonsWhatIsOnlyInLine) {
+  const SystemClock clock;
+  std::atomic<int> looks = 0;
+  std::atomic<bool> go = false;
+  Controller controller(clock, {.name = "test"}, [&](const std::string&) {
+    ++looks;
+    while (!go) std::this_thread::sleep_for(milliseconds(1));
+    return Reconciled::again(milliseconds(1));
+  });
+  for (int i = 0; i < 100; ++i) controller.queue().add("k" + std::to_string(i));
+  EXPECT_EQ(controller.queue().longestInWork(), Nanos(0));
+  controller.start();
+  while (looks == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(2));
+  EXPECT_GE(controller.queue().longestInWork(), milliseconds(2));
+  std::jthread release([&] {
+    while (controller.queue().waiting() > 0) std::this_thread::sleep_for(milliseconds(1));
+    go = true;
+  });
+  controller.abandon();
+  EXPECT_EQ(looks, 1) << "what was in hand";
+}
+
 // --- leader election ---
 
 // One record for all candidates, with the API's rules about versions.
@@ -321,7 +345,7 @@ TEST(LeaderRules, AnUnreachableServerEndsLeadershipAfterTheDeadline) {
   a.clock.advance(seconds(2));
   a.rules.attempt(0);
   EXPECT_TRUE(a.rules.leads());
-  EXPECT_NE(a.rules.lastError().find("ConnectionFailed"), std::string::npos);
+  EXPECT_NE(a.rules.trouble().find("ConnectionFailed"), std::string::npos);
   a.clock.advance(milliseconds(7999));
   EXPECT_TRUE(a.rules.leads());
   a.clock.advance(milliseconds(1));
@@ -336,6 +360,26 @@ TEST(LeaderRules, ARestartedHolderTakesItsLeaseUpAgain) {
   second.rules.attempt(0);
   EXPECT_TRUE(second.rules.leads());
   EXPECT_EQ(lease.record.transitions, 0);
+}
+
+TEST(LeaderRules, WritesNothingBackThatIsNotKnownExactly) {
+  FakeLease lease;
+  Candidate candidate(lease, "a", Nanos(0));
+  candidate.rules.attempt(0);
+  // Somebody has put the lease into a far future, and its count to the end.
+  lease.record.acquired = kLatestTime;
+  lease.record.renewed = kLatestTime;
+  lease.record.transitions = INT32_MAX;
+  lease.record.resource_version = "later";
+  Candidate again(lease, "a", seconds(1));
+  again.rules.attempt(0);
+  EXPECT_TRUE(again.rules.leads());
+  EXPECT_EQ(lease.record.acquired, again.clock.wall());
+  lease.record.holder = "";
+  Candidate other(lease, "b", seconds(2));
+  other.rules.attempt(0);
+  EXPECT_TRUE(other.rules.leads());
+  EXPECT_EQ(lease.record.transitions, INT32_MAX);
 }
 
 TEST(LeaderRules, RefusesTimesThatCannotWork) {

@@ -64,6 +64,11 @@ std::vector<Change> Store::erase(const ObjectPtr& last_state) {
   return {{before->meta.uid == last_state->meta.uid ? last_state : before, nullptr, false}};
 }
 
+std::vector<Change> Store::erase(ObjectName name) {
+  const ObjectPtr known = find(name.name_space, name.name);
+  return known ? erase(known) : std::vector<Change>();
+}
+
 std::vector<Change> Store::replace(ObjectSet objects) {
   std::vector<Change> changes;
   changes.reserve(objects.size());

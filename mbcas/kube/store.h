@@ -66,6 +66,7 @@ class Store {
   // UID) is two changes: the old one is gone, the new one is new.
   std::vector<Change> put(const ObjectPtr& object);
   std::vector<Change> erase(const ObjectPtr& last_state);
+  std::vector<Change> erase(ObjectName name);  // its last state is not known
   // From now on exactly these. Readers see the old set or the new one, nothing between.
   std::vector<Change> replace(ObjectSet objects);
 

@@ -180,7 +180,7 @@ HorizontalPodAutoscaler::Metric decodeMetric(Arena& arena, JsonCursor value) {
         if (target == "type") metric.target_type = arena.text(amount.text());
         if (target == "averageUtilization") metric.average_utilization = int32(amount);
         if (target == "averageValue") {
-          const Result<Quantity> quantity = Quantity::parse(amount.scalar());
+          const Result<Quantity> quantity = Quantity::parseSaturating(amount.scalar());
           if (quantity) metric.average_value = Amounts::ofCpu(quantity->millicores());
         }
       });

@@ -13,9 +13,14 @@
 namespace mbcas::kube {
 
 // CPU and memory of a resource list. Other resources are not kept. Both are rounded up, CPU to a
-// millicore and memory to a byte, as the API server does.
+// millicore and memory to a byte, as the API server does. A server accepts any amount ("1e30");
+// what is above kMostCpu or kMostMemory reads as that, and sums of such amounts over all containers
+// of a pod do not overflow.
 class Amounts {
  public:
+  static constexpr Millicores kMostCpu{std::int64_t{1} << 40};        // a billion CPUs
+  static constexpr std::int64_t kMostMemory = std::int64_t{1} << 50;  // 1 PiB
+
   std::optional<Millicores> cpu() const {
     if (cpu_ == kAbsent) return std::nullopt;
     return Millicores(cpu_);
@@ -25,6 +30,8 @@ class Amounts {
     return memory_;
   }
   bool empty() const { return cpu_ == kAbsent && memory_ == kAbsent; }
+  // One of them may stand for a larger amount, so that it must not be written back.
+  bool saturated() const { return cpu_ >= kMostCpu.count() || memory_ >= kMostMemory; }
   friend bool operator==(const Amounts&, const Amounts&) = default;
 
   // {"cpu":"500m","memory":"1Gi","example.com/gpu":1}
@@ -98,6 +105,8 @@ struct Pod : Object {
   bool has_deadline = false;         // spec.activeDeadlineSeconds is set
   bool ready = false;
 
+  // Some container asks for more than Amounts can say.
+  bool saturated() const;
   bool terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   // A static pod's shadow: the kubelet owns it, the API cannot change it.
   bool mirror() const;

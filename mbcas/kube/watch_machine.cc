@@ -73,6 +73,11 @@ WatchStep WatchMachine::failed(const ApiError& error, MonotonicTime now, double 
         list_version_ = error.expired() ? version_ : "";
         return wait(WatchPhase::kWaitingToList, now, chance);
       }
+      // The next event of this history cannot be read, now or ever: a list goes round it.
+      if (error.reason == ApiError::kMalformed && !saw_event_) {
+        list_version_ = version_;
+        return wait(WatchPhase::kWaitingToList, now, chance);
+      }
       return wait(WatchPhase::kWaitingToWatch, now, chance);
     default:
       return {};

@@ -10,6 +10,8 @@
 //        v  |                                 v  |
 //   kWaitingToList                       kWaitingToWatch
 //
+// Malformed as the first thing of a watch counts as expired: the same would come again.
+//
 // The numbers are client-go's: 800 ms doubling to 30 s, up to twice that by jitter, forgotten after
 // two quiet minutes.
 #pragma once

@@ -74,7 +74,17 @@ Result<void> WatchReader::readJson(std::string& frame) {
   for (int look = 0; look < 2 && !event; ++look) {
     Result<void> parsed =
         decoder_.parser().parse(frame, [&](JsonCursor root) { root.members(readMembers); });
-    if (!parsed) return malformed(std::move(parsed).error());
+    if (parsed) continue;
+    if (!event || !event->object) return malformed(std::move(parsed).error());
+    PassedOver found;
+    const Result<void> identified = decoder_.parser().parse(frame, [&](JsonCursor root) {
+      root.members([&](std::string_view key, JsonCursor value) {
+        if (key == "object") found = Decoder::identify(value);
+      });
+    });
+    if (!identified) return malformed(std::move(parsed).error());
+    found.because(parsed.error());
+    return passOver(*type, std::move(found), std::move(parsed).error());
   }
   if (!event) return failure("decoding a watch event: type or object is missing");
   return deliver(*std::move(event));
@@ -109,8 +119,25 @@ Result<void> WatchReader::readProtobuf(std::string_view frame) {
                              event.object = decoder_.decode(kind_, root);
                            }
                          });
-  if (!parsed) return malformed(std::move(parsed).error());
+  if (!parsed && failed) return malformed(std::move(parsed).error());
+  if (!parsed) {
+    Result<PassedOver> found = Decoder::identifyProtobuf(envelope->object, parsed.error());
+    if (!found) return malformed(std::move(parsed).error());
+    return passOver(*type, *std::move(found), std::move(parsed).error());
+  }
   return deliver(std::move(event));
+}
+
+// A bookmark is no object of a user's: if that cannot be read, the stream cannot.
+Result<void> WatchReader::passOver(WatchEvent::Type type, PassedOver object, Error why) {
+  if (type == WatchEvent::Type::kBookmark || object.name.empty() ||
+      object.resource_version.empty()) {
+    return malformed(std::move(why));
+  }
+  WatchEvent event{.type = type, .resource_version = object.resource_version};
+  event.passed_over = std::move(object);
+  on_event_(std::move(event));
+  return {};
 }
 
 std::unexpected<Error> WatchReader::malformed(Error error) const {

@@ -1,5 +1,6 @@
 // A watch's answer, byte by byte, into events, JSON or protobuf as the first byte tells. Any
-// chunking of the bytes gives the same events.
+// chunking of the bytes gives the same events. An object that cannot be decoded is passed over: it
+// does not end the stream as long as its name and its version can be found.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,9 @@ namespace mbcas::kube {
 struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
   Type type = Type::kError;
-  ObjectPtr object;                 // the first three; a deleted one in its last state
-  std::string resource_version;     // of all but kError
+  ObjectPtr object;                       // the first three; a deleted one in its last state
+  std::optional<PassedOver> passed_over;  // instead of the object, where it cannot be read
+  std::string resource_version;           // of all but kError
   bool initial_events_end = false;  // this bookmark closes the initial set of a streaming list
   ApiError error;                   // kError
 };
@@ -38,6 +40,7 @@ class WatchReader {
   Result<void> readJson(std::string& frame);
   Result<void> readProtobuf(std::string_view frame);
   Result<void> deliver(WatchEvent event);
+  Result<void> passOver(WatchEvent::Type type, PassedOver object, Error why);
   std::unexpected<Error> malformed(Error error) const;
 
   const Kind& kind_;

@@ -144,6 +144,21 @@ TEST_F(WatchMachineTest, ListsTheNewestWhenTheServerHasLostHistory) {
   EXPECT_EQ(on(WaitOver{}).resource_version, "");
 }
 
+TEST_F(WatchMachineTest, ListsRoundAnEventThatCannotBeRead) {
+  reachWatching();
+  ApiError malformed;
+  malformed.reason = ApiError::kMalformed;
+  on(Progress{"110"});
+  EXPECT_EQ(on(Failed{malformed}).action, Do::kWait);
+  const WatchStep resumed = on(WaitOver{});
+  EXPECT_EQ(resumed.action, Do::kWatch) << "it may have been cut off";
+  EXPECT_EQ(resumed.resource_version, "110");
+  EXPECT_EQ(on(Failed{malformed}).action, Do::kWait) << "the same again";
+  const WatchStep list = on(WaitOver{});
+  EXPECT_EQ(list.action, Do::kStreamList);
+  EXPECT_EQ(list.resource_version, "110");
+}
+
 TEST_F(WatchMachineTest, AnExpiredPageStartsOverFromTheNewest) {
   on(Start{});
   on(Failed{answered(400)});

@@ -96,6 +96,12 @@ void QueueRules::shutDown() {
   due_.clear();
 }
 
+void QueueRules::abandon() {
+  shutDown();
+  line_.clear();
+  dirty_.clear();
+}
+
 std::optional<MonotonicTime> QueueRules::nextDue() const {
   if (delayed_.empty()) return std::nullopt;
   return delayed_.begin()->first;
@@ -196,6 +202,22 @@ void WorkQueue::drain() {
   rules_.shutDown();
   changed_.notify_all();
   changed_.wait(lock, [this] { return rules_.waiting() == 0 && rules_.working() == 0; });
+}
+
+void WorkQueue::abandon() {
+  {
+    const std::scoped_lock lock(mutex_);
+    rules_.abandon();
+  }
+  changed_.notify_all();
+}
+
+Nanos WorkQueue::longestInWork() const {
+  const std::scoped_lock lock(mutex_);
+  const MonotonicTime now = clock_.monotonic();
+  Nanos longest{0};
+  for (const auto& [key, since] : rules_.inWork()) longest = std::max(longest, now - since);
+  return longest;
 }
 
 std::size_t WorkQueue::waiting() const {

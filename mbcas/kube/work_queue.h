@@ -70,6 +70,7 @@ class QueueRules {
   Nanos done(const std::string& key, MonotonicTime now);
 
   void shutDown();
+  void abandon();  // shutDown, and what waits in line is dropped
   bool isShutDown() const { return shut_down_; }
 
   std::optional<MonotonicTime> nextDue() const;  // when a delayed key comes into line
@@ -127,8 +128,12 @@ class WorkQueue {
   void shutDown();
   // shutDown, then waits until every key that was taken is done and the line is empty.
   void drain();
+  // shutDown, and what waits in line is dropped: for work that whoever comes next finds again.
+  void abandon();
 
   std::size_t waiting() const;
+  // How long the key that was taken first, of those in work, has been in work; zero: none is.
+  Nanos longestInWork() const;
   const std::string& name() const { return options_.name; }
 
  private:

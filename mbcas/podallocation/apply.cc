@@ -64,6 +64,17 @@ void writeBounds(JsonWriter& json, const Bounds& bounds) {
   json.endObject();
 }
 
+void writeOriginal(JsonWriter& json, const std::vector<OriginalCpu>& original) {
+  json.key("original").beginArray();
+  for (const OriginalCpu& cpu : original) {
+    json.beginObject().key("name").value(cpu.container);
+    writeCpu(json, "request", cpu.request);
+    writeCpu(json, "limit", cpu.limit);
+    json.endObject();
+  }
+  json.endArray();
+}
+
 void writeCondition(JsonWriter& json, const Condition& condition) {
   json.beginObject();
   json.key("type").value(condition.type);
@@ -108,7 +119,18 @@ std::string applySpec(const Owner& pod, const Spec& spec) {
   return out;
 }
 
-std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status) {
+Status trimmed(Status status) {
+  const auto cut = [](std::string& text) {
+    text.resize(firstCharacters(text, kLongestStatusReason).size());
+  };
+  cut(status.reason);
+  if (status.bounds) cut(status.bounds->reason);
+  for (Condition& condition : status.conditions) cut(condition.message);
+  return status;
+}
+
+std::string applyStatus(const kube::ObjectMeta& allocation, const Status& untrimmed) {
+  const Status status = trimmed(untrimmed);
   std::string out;
   JsonWriter json(out);
   beginObject(json, allocation.name, allocation.namespace_);
@@ -124,6 +146,7 @@ std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status
   writeTime(json, "lastAppliedTime", status.last_applied);
   writeTime(json, "lastAttemptTime", status.last_attempt);
   if (status.bounds) writeBounds(json, *status.bounds);
+  if (!status.original.empty()) writeOriginal(json, status.original);
   if (!status.conditions.empty()) {
     json.key("conditions").beginArray();
     for (const Condition& condition : status.conditions) writeCondition(json, condition);

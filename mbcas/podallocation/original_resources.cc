@@ -14,9 +14,21 @@ constexpr std::size_t kMostContainers = 1000;
 
 std::optional<Millicores> decodeCpu(kube::JsonCursor value) {
   const Result<Quantity> quantity = Quantity::parse(value.scalar());
-  if (quantity && *quantity >= Quantity()) return quantity->millicores();
-  value.fail(quantity ? "negative" : quantity.error().message());
+  if (!quantity) {
+    value.fail(quantity.error().message());
+  } else if (*quantity < Quantity()) {
+    value.fail("negative");
+  } else if (quantity->millicores() >= kube::Amounts::kMostCpu) {
+    value.fail("more CPU than can be counted");
+  } else {
+    return quantity->millicores();
+  }
   return std::nullopt;
+}
+
+// Nothing where the amount may be larger than it reads: it could not be written back.
+std::optional<Millicores> exact(std::optional<Millicores> cpu) {
+  return cpu && *cpu < kube::Amounts::kMostCpu ? cpu : std::nullopt;
 }
 
 }  // namespace
@@ -26,7 +38,7 @@ std::vector<OriginalCpu> currentCpu(const kube::Pod& pod) {
   for (const kube::Container& container : pod.containers) {
     if (container.role == kube::ContainerRole::kInit) continue;
     containers.push_back(
-        {container.name.string(), container.requests.cpu(), container.limits.cpu()});
+        {container.name.string(), exact(container.requests.cpu()), exact(container.limits.cpu())});
   }
   return containers;
 }
@@ -64,14 +76,14 @@ Result<std::vector<OriginalCpu>> parseOriginal(std::string_view annotation) {
   return containers;
 }
 
-std::string annotateOriginal(const kube::Pod& pod) {
+std::string annotateOriginal(const kube::Pod& pod, const std::vector<OriginalCpu>& original) {
   std::string out;
   JsonWriter json(out);
   json.beginObject().key("metadata").beginObject();
   json.key("uid").value(pod.meta.uid);
   json.key("resourceVersion").value(pod.meta.resource_version);
   json.key("annotations").beginObject();
-  json.key(kOriginalResources).value(encodeOriginal(currentCpu(pod)));
+  json.key(kOriginalResources).value(encodeOriginal(original));
   json.endObject().endObject().endObject();
   return out;
 }

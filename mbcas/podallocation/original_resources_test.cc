@@ -26,13 +26,23 @@ TEST(OriginalResources, AnyFormOfAQuantity) {
 }
 
 TEST(OriginalResources, RefusesWhatSomebodyElseWrote) {
-  for (const char* text : {"", "[]", "1", "null", "{", R"({"main":1})", R"({"main":{"limit":"x"}})",
-                           R"({"main":{"limit":"-1"}})", R"({"main":{"limit":null}})"}) {
+  for (const char* text :
+       {"", "[]", "1", "null", "{", R"({"main":1})", R"({"main":{"limit":"x"}})",
+        R"({"main":{"limit":"-1"}})", R"({"main":{"limit":null}})", R"({"main":{"limit":"1e30"}})",
+        R"({"main":{"request":"9223372036854775807"}})"}) {
     const auto parsed = parseOriginal(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().message().rfind("mbcas.io/original-resources: ", 0), 0u)
         << parsed.error().message();
   }
+}
+
+TEST(OriginalResources, LeavesOutWhatIsNotKnownExactly) {
+  const auto pod = kube::decodeObject<kube::Pod>(
+      R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[
+          {"name":"main","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1e30"}}}]}})");
+  ASSERT_TRUE(pod) << pod.error().message();
+  EXPECT_EQ(encodeOriginal(currentCpu(**pod)), R"({"main":{"request":"1000m"}})");
 }
 
 TEST(OriginalResources, OfAPod) {
@@ -42,7 +52,7 @@ TEST(OriginalResources, OfAPod) {
             {"name":"proxy","restartPolicy":"Always","resources":{"limits":{"cpu":"50m"}}}],
           "containers":[{"name":"main","resources":{"requests":{"cpu":"0.1"},"limits":{"cpu":"1"}}}]}})");
   ASSERT_TRUE(pod) << pod.error().message();
-  EXPECT_EQ(annotateOriginal(**pod),
+  EXPECT_EQ(annotateOriginal(**pod, currentCpu(**pod)),
             R"({"metadata":{"uid":"u","resourceVersion":"7","annotations":{)"
             R"("mbcas.io/original-resources":"{\"proxy\":{\"limit\":\"50m\"},)"
             R"(\"main\":{\"request\":\"100m\",\"limit\":\"1000m\"}}"}}})");

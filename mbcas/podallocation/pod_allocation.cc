@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "mbcas/base/quantity.h"
+#include "mbcas/base/time.h"
+#include "mbcas/kube/types.h"
 
 namespace mbcas::podallocation {
 namespace {
@@ -18,7 +20,18 @@ std::optional<Millicores> decodeCpu(JsonCursor value) {
     value.fail(quantity.error().message());
     return std::nullopt;
   }
+  // No agent and no controller writes such an amount, and what is read here may be written back.
+  if (quantity->millicores() >= kube::Amounts::kMostCpu ||
+      quantity->millicores() <= -kube::Amounts::kMostCpu) {
+    value.fail("more CPU than can be counted");
+    return std::nullopt;
+  }
   return quantity->millicores();
+}
+
+// Times that may be further away than they read are unknown: statusValue() is written back.
+WallTime exact(WallTime time) {
+  return saturated(time) ? WallTime{} : time;
 }
 
 constexpr double kGreatestWeight = 1e6;  // the schema allows less
@@ -38,7 +51,8 @@ double decodeWeight(JsonCursor value) {
 
 Phase decodePhase(JsonCursor value) {
   const std::string_view text = value.text();
-  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kFailed}) {
+  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kClamped, Phase::kRecommended,
+                            Phase::kLeftAlone, Phase::kFailed}) {
     if (text == name(phase)) return phase;
   }
   return Phase::kUnset;
@@ -89,6 +103,16 @@ PodAllocation::BoundsView decodeBounds(Arena& arena, JsonCursor value) {
   return bounds;
 }
 
+PodAllocation::OriginalView decodeOriginal(Arena& arena, JsonCursor value) {
+  PodAllocation::OriginalView original;
+  value.members([&](std::string_view key, JsonCursor field) {
+    if (key == "name") original.container = arena.shared(field.text());
+    if (key == "request") original.request = decodeCpu(field);
+    if (key == "limit") original.limit = decodeCpu(field);
+  });
+  return original;
+}
+
 PodAllocation::ConditionView decodeCondition(Arena& arena, JsonCursor value) {
   PodAllocation::ConditionView condition;
   value.members([&](std::string_view key, JsonCursor field) {
@@ -132,6 +156,11 @@ void decodeStatus(PodAllocation& allocation, JsonCursor status) {
     } else if (key == "bounds") {
       if (field.isNull()) return;
       allocation.bounds_list = arena.list(std::vector{decodeBounds(arena, field)});
+    } else if (key == "original") {
+      std::vector<PodAllocation::OriginalView> original;
+      field.elements(
+          [&](JsonCursor element) { original.push_back(decodeOriginal(arena, element)); });
+      allocation.original = arena.list(original);
     } else if (key == "conditions") {
       std::vector<PodAllocation::ConditionView> conditions;
       field.elements(
@@ -151,6 +180,12 @@ std::string_view name(Phase phase) {
       return "Pending";
     case Phase::kApplied:
       return "Applied";
+    case Phase::kClamped:
+      return "Clamped";
+    case Phase::kRecommended:
+      return "Recommended";
+    case Phase::kLeftAlone:
+      return "LeftAlone";
     case Phase::kFailed:
       return "Failed";
   }
@@ -190,9 +225,10 @@ Status PodAllocation::statusValue() const {
                 .observed_desired = observed_desired,
                 .applied = applied,
                 .reason = status_reason.string(),
-                .last_applied = last_applied,
-                .last_attempt = last_attempt,
+                .last_applied = exact(last_applied),
+                .last_attempt = exact(last_attempt),
                 .bounds = {},
+                .original = originalValue(),
                 .conditions = {}};
   if (const BoundsView* view = bounds()) {
     status.bounds = Bounds{.managed = view->managed,
@@ -208,9 +244,18 @@ Status PodAllocation::statusValue() const {
                                  .reason = view.reason.string(),
                                  .message = view.message.string(),
                                  .observed_generation = view.observed_generation,
-                                 .last_transition = view.last_transition});
+                                 .last_transition = exact(view.last_transition)});
   }
   return status;
+}
+
+std::vector<OriginalCpu> PodAllocation::originalValue() const {
+  std::vector<OriginalCpu> values;
+  values.reserve(original.size());
+  for (const OriginalView& view : original) {
+    values.push_back({view.container.string(), view.request, view.limit});
+  }
+  return values;
 }
 
 const Condition* Status::condition(std::string_view type) const {

@@ -27,6 +27,8 @@ inline constexpr std::string_view kNodeLabel = "mbcas.io/node";
 inline constexpr const char* kAgentManager = "mbcas-agent";
 inline constexpr const char* kControllerManager = "mbcas-controller";
 inline constexpr std::size_t kLongestReason = 256;  // of spec.reason, in characters
+// Of the reasons and messages in status, in characters.
+inline constexpr std::size_t kLongestStatusReason = 1024;
 
 // What a writer means. Values, comparable, to be written by the functions below.
 
@@ -47,7 +49,15 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-enum class Phase : std::uint8_t { kUnset, kPending, kApplied, kFailed };
+enum class Phase : std::uint8_t {
+  kUnset,
+  kPending,      // work in progress
+  kApplied,      // the desired limit is in force
+  kClamped,      // a bound changed the desired limit, and what is left of it is in force
+  kRecommended,  // the controller only says what it would set
+  kLeftAlone,    // the controller does not act on this pod now
+  kFailed,       // tried again, later each time
+};
 std::string_view name(Phase phase);  // "", "Pending", ...
 
 // What cluster policy allows.
@@ -59,6 +69,14 @@ struct Bounds {
   double weight = 1;                // a factor on the agent's own; written with 3 decimals
   std::string reason;
   friend bool operator==(const Bounds&, const Bounds&) = default;
+};
+
+// What the pod's author declared for one container, from before the first resize.
+struct OriginalCpu {
+  std::string container;
+  std::optional<Millicores> request;
+  std::optional<Millicores> limit;
+  friend bool operator==(const OriginalCpu&, const OriginalCpu&) = default;
 };
 
 enum class ConditionStatus : std::uint8_t { kFalse, kTrue, kUnknown };
@@ -84,6 +102,9 @@ struct Status {
   WallTime last_applied{};  // whole seconds; zero: not written
   WallTime last_attempt{};
   std::optional<Bounds> bounds;
+  // Recorded before the first resize, and removed once the pod has these resources again. Empty:
+  // MBCAS has not changed the pod.
+  std::vector<OriginalCpu> original;
   std::vector<Condition> conditions;
 
   const Condition* condition(std::string_view type) const;
@@ -108,6 +129,11 @@ struct PodAllocation : kube::Object {
     double weight = 1;
     kube::Str reason;
     bool managed = false;
+  };
+  struct OriginalView {
+    kube::Str container;
+    std::optional<Millicores> request;
+    std::optional<Millicores> limit;
   };
   struct ConditionView {
     kube::Str type;
@@ -135,12 +161,14 @@ struct PodAllocation : kube::Object {
   WallTime last_applied{};
   WallTime last_attempt{};
   kube::List<BoundsView> bounds_list;  // none or one
+  kube::List<OriginalView> original;
   kube::List<ConditionView> conditions;
 
   const BoundsView* bounds() const { return bounds_list.empty() ? nullptr : &bounds_list[0]; }
   // The same as values, to be changed and written back.
   Spec specValue() const;
   Status statusValue() const;
+  std::vector<OriginalCpu> originalValue() const;
 
   static const kube::Kind& kind();
 };
@@ -154,7 +182,11 @@ struct Owner {
 // Bodies for server-side apply, which owns what it names and drops what it no longer names.
 std::string applySpec(const Owner& pod, const Spec& spec);
 // Whatever object has the name by then: its name is a UID, so it speaks of the same pod. (The API
-// server does not hold a UID in a patch of status against anything.)
+// server ignores a UID in a patch of status.) What is written is trimmed().
 std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status);
+
+// The status with its texts cut to what the schema takes: a status that the schema refuses would be
+// refused for ever.
+Status trimmed(Status status);
 
 }  // namespace mbcas::podallocation

@@ -1,5 +1,6 @@
 #include "mbcas/podallocation/pod_allocation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -38,6 +39,21 @@ std::string errorOf(const std::string& json) {
 
 WallTime at(std::string_view text) {
   return *parseRfc3339(text);
+}
+
+TEST(PodAllocation, EveryPhaseHasItsName) {
+  for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kClamped, Phase::kRecommended,
+                            Phase::kLeftAlone, Phase::kFailed}) {
+    const auto read = decoded(fmt::format(R"({{"metadata":{{"name":"u","namespace":"n"}},
+        "spec":{{"namespace":"n","podName":"p","desiredCPULimit":"1"}},
+        "status":{{"phase":"{}"}}}})",
+                                          name(phase)));
+    EXPECT_EQ(read->phase, phase) << name(phase);
+  }
+  // Of a later version, or of nobody: no reason to refuse the object.
+  EXPECT_EQ(
+      decoded(R"({"metadata":{"name":"u","namespace":"n"},"status":{"phase":"Done"}})")->phase,
+      Phase::kUnset);
 }
 
 TEST(PodAllocation, ReadsEveryField) {
@@ -114,6 +130,22 @@ TEST(PodAllocation, RefusesNonsense) {
   EXPECT_NE(weight("1e999"), "");
   EXPECT_NE(weight("\"nan\""), "");
   EXPECT_NE(weight("\"1 \""), "");
+}
+
+TEST(PodAllocation, NeverWritesBackWhatIsNotKnownExactly) {
+  for (const char* cpu : {"1e30", "-1e30", "9223372036854775807"}) {
+    EXPECT_NE(errorOf(fmt::format(
+                  R"({{"metadata":{{"name":"a"}},"spec":{{"desiredCPULimit":"{}"}}}})", cpu)),
+              "");
+  }
+  const Ptr read = decoded(
+      R"({"metadata":{"name":"a"},"status":{"lastAppliedTime":"2311-01-01T00:00:00Z",
+      "lastAttemptTime":"0001-01-01T00:00:00Z","conditions":[{"type":"Clamped","status":"True",
+      "lastTransitionTime":"9999-01-01T00:00:00Z"}]}})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->statusValue().last_applied, WallTime{});
+  EXPECT_EQ(read->statusValue().last_attempt, WallTime{});
+  EXPECT_EQ(read->statusValue().conditions[0].last_transition, WallTime{});
 }
 
 TEST(PodAllocation, CutsLongReasonsBetweenCharacters) {

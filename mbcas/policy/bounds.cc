@@ -145,9 +145,38 @@ Millicores sumOf(const std::vector<ManagedContainer>& containers, Field field) {
   return sum;
 }
 
+// MBCAS never changes the request of a pod that is not Guaranteed, so what the spec says is what
+// its author wrote.
+void keepRequests(const kube::Pod& pod, std::vector<OriginalCpu>& original) {
+  if (pod.qos == kube::QosClass::kGuaranteed) return;
+  for (OriginalCpu& cpu : original) {
+    const kube::Container* const container = pod.container(cpu.container);
+    cpu.request = container != nullptr ? container->requests.cpu() : std::nullopt;
+  }
+}
+
+// Lowers limits to what the pod's tenant could have declared.
+void clampToDeclarable(const kube::Pod& pod, const NamespaceObjects& objects,
+                       const kube::Node* node, std::vector<OriginalCpu>& original) {
+  Millicores most = kUnbounded;
+  const auto bound = [&](const LimitRange&, const LimitRange::Item& item) {
+    if (item.max.cpu()) most = std::min(most, *item.max.cpu());
+  };
+  eachItem(objects, "Container", bound);
+  eachItem(objects, "Pod", bound);
+  if (node != nullptr && node->allocatable.cpu()) most = std::min(most, *node->allocatable.cpu());
+  for (OriginalCpu& cpu : original) {
+    const kube::Container* const container = pod.container(cpu.container);
+    if (container == nullptr || !container->limits.cpu()) continue;
+    const Millicores allowed = std::max(most, *container->limits.cpu());
+    if (cpu.limit) cpu.limit = std::min(*cpu.limit, allowed);
+    if (cpu.request) cpu.request = std::min(*cpu.request, allowed);
+  }
+}
+
 // Collects the containers that can be managed; why none can, if so.
-Apart takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& declared,
-                     const NamespaceObjects& objects, PodPolicy& policy, Named& ceiling) {
+Apart takeContainers(const kube::Pod& pod, const NamespaceObjects& objects, PodPolicy& policy,
+                     Named& ceiling) {
   Apart obstacle{"it has no container to manage"};
   for (const kube::Container& container : pod.containers) {
     if (std::optional<Apart> apart = leftAlone(container)) {
@@ -157,7 +186,7 @@ Apart takeContainers(const kube::Pod& pod, const std::vector<OriginalCpu>& decla
       }
       continue;
     }
-    ManagedContainer managed = *manageable(container, declared);
+    ManagedContainer managed = *manageable(container, policy.original);
     managed.floor = kLimitStep;
     if (!policy.requests_follow) managed.floor = std::max(kLimitStep, managed.request);
     boundContainer(managed, objects, policy.requests_follow, ceiling);
@@ -188,14 +217,17 @@ Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Setti
   eachItem(objects, "Pod", [&](const LimitRange& range, const LimitRange::Item& item) {
     if (item.min.cpu()) floor.atLeast(*item.min.cpu() - others.limits, rangeName(range));
   });
+  // What a tenant writes on its own objects keeps a limit at most where the pod's author declared
+  // it: more would take CPU from the pods of others.
+  const auto at_most_declared = [&](Millicores cpu) { return std::min(cpu, policy.declared()); };
   if (const auto least = cpuAnnotation(pod, kMinCpu)) {
-    floor.atLeast(*least, fmt::format("annotation {}", kMinCpu));
+    floor.atLeast(at_most_declared(*least), fmt::format("annotation {}", kMinCpu));
   }
   for (const auto& hpa : objects.hpas) {
     if (!targets(hpa->target, pod) || !hpa->scalesOnCpu()) continue;
     policy.scaled_by_hpa = true;
     if (const auto least = hpaFloor(*hpa, policy.request())) {
-      floor.atLeast(*least,
+      floor.atLeast(at_most_declared(*least),
                     fmt::format("HorizontalPodAutoscaler {}, which must see its target exceeded",
                                 hpa->meta.name.view()));
     }
@@ -266,19 +298,36 @@ Mode effectiveMode(const kube::Namespace& name_space, const Settings& settings) 
   return parseMode(*own).value_or(Mode::kOff);
 }
 
-Result<std::vector<OriginalCpu>> declaredCpu(const kube::Pod& pod) {
+std::vector<OriginalCpu> recordedOriginal(const kube::Pod& pod,
+                                          const podallocation::PodAllocation* allocation) {
+  if (allocation == nullptr) return {};
+  std::vector<OriginalCpu> original = allocation->originalValue();
+  keepRequests(pod, original);
+  return original;
+}
+
+Result<std::vector<OriginalCpu>> wayBack(const kube::Pod& pod,
+                                         const podallocation::PodAllocation* allocation,
+                                         const NamespaceObjects& objects, const kube::Node* node) {
+  std::vector<OriginalCpu> recorded = recordedOriginal(pod, allocation);
+  if (!recorded.empty()) return recorded;
   const auto annotation = kube::find(pod.meta.annotations, podallocation::kOriginalResources);
-  if (!annotation) return podallocation::currentCpu(pod);
-  return podallocation::parseOriginal(*annotation);
+  // A spec of generation 1 has never been resized, so nothing can be given back.
+  if (!annotation || pod.meta.generation == 1) return std::vector<OriginalCpu>{};
+  Result<std::vector<OriginalCpu>> original = podallocation::parseOriginal(*annotation);
+  if (!original) return original;
+  clampToDeclarable(pod, objects, node, *original);
+  keepRequests(pod, *original);
+  return original;
 }
 
 std::optional<ManagedContainer> manageable(const kube::Container& container,
-                                           const std::vector<OriginalCpu>& declared) {
+                                           const std::vector<OriginalCpu>& originals) {
   if (leftAlone(container)) return std::nullopt;
   ManagedContainer managed{.name = container.name.string(), .limit = *container.limits.cpu()};
   managed.declared = managed.limit;
   managed.request = container.requests.cpu().value_or(managed.limit);
-  for (const OriginalCpu& original : declared) {
+  for (const OriginalCpu& original : originals) {
     if (original.container != managed.name) continue;
     managed.declared = original.limit.value_or(managed.declared);
     managed.request = original.request.value_or(managed.request);
@@ -286,9 +335,12 @@ std::optional<ManagedContainer> manageable(const kube::Container& container,
   return managed;
 }
 
-PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,
+PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+                   const NamespaceObjects& objects, const kube::Node* node,
                    const Settings& settings, Nanos not_ready_for) {
   PodPolicy policy;
+  Result<std::vector<OriginalCpu>> original = wayBack(pod, allocation, objects, node);
+  if (original) policy.original = *std::move(original);
   if (objects.name_space) policy.mode = effectiveMode(*objects.name_space, settings);
   const auto alone = [&](Apart apart) {
     policy.managed = false;
@@ -308,10 +360,9 @@ PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const 
                                         "settings, to full, raise-only or recommend",
                                         kMode)});
   }
-  const Result<std::vector<OriginalCpu>> declared = declaredCpu(pod);
-  if (!declared) {
+  if (!original) {
     return alone({fmt::format("annotation {}: {}", podallocation::kOriginalResources,
-                              declared.error().message()),
+                              original.error().message()),
                   false, "correct the annotation, or set the pod's CPU by hand and remove it"});
   }
   if (pod.node.empty()) return alone({"it is not on a node yet", false});
@@ -320,7 +371,7 @@ PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const 
   policy.managed = true;
   policy.requests_follow = pod.qos == kube::QosClass::kGuaranteed;
   Named by_container{kUnbounded, "nothing"};
-  Apart obstacle = takeContainers(pod, *declared, objects, policy, by_container);
+  Apart obstacle = takeContainers(pod, objects, policy, by_container);
   if (policy.containers.empty()) return alone(std::move(obstacle));
 
   const Named floor = floorOf(pod, objects, settings, policy);

@@ -2,7 +2,7 @@
 // between a floor and a ceiling. Everything but quotas, which concern all pods of a namespace
 // together: see quota.h.
 //
-//   PodPolicy policy = judgePod(pod, namespace_objects, node, settings, not_ready_for);
+//   PodPolicy policy = judgePod(pod, allocation, namespace_objects, node, settings, not_ready_for);
 //   if (!policy.managed) say(policy.reason);
 //
 // Pure. CPU is in steps of 10m: a floor is rounded up, a ceiling down.
@@ -49,6 +49,8 @@ struct PodPolicy {
   bool let_go = false;  // left alone, and what was changed is to be restored
   std::string reason;   // why it is left alone, or what sets its bounds
   std::string remedy;   // left alone: what its owner could do about it; empty: nothing
+  // What restores the pod; empty: MBCAS has not changed it. Of every pod.
+  std::vector<podallocation::OriginalCpu> original;
   // The rest is of managed pods. Sums are over the managed containers.
   std::vector<ManagedContainer> containers;
   Millicores floor;
@@ -66,16 +68,29 @@ struct PodPolicy {
 // less than full.
 Mode effectiveMode(const kube::Namespace& name_space, const Settings& settings);
 
-// What the pod's owner wrote: its original-resources annotation, or else its spec.
-Result<std::vector<podallocation::OriginalCpu>> declaredCpu(const kube::Pod& pod);
+// The original as the allocation's status records it, which only the controller can write; empty if
+// there is none. The request of a pod that is not Guaranteed is its spec's: MBCAS never changes it.
+std::vector<podallocation::OriginalCpu> recordedOriginal(
+    const kube::Pod& pod, const podallocation::PodAllocation* allocation);
 
-// A container of the pod with what its owner wrote for it, without bounds; nothing if it is left
-// alone. `declared`: see declaredCpu().
+// What restores the pod; empty if MBCAS has not changed it. It is the recorded original. Where
+// that is lost it is the pod's annotation, which its tenant may have written: the annotation is
+// believed only if the spec has changed since the pod was created, and only as far as the tenant
+// could have declared the same. So no limit exceeds what LimitRanges and the node allow, unless the
+// spec has it already. `allocation` and `node` may be null.
+Result<std::vector<podallocation::OriginalCpu>> wayBack(
+    const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+    const NamespaceObjects& objects, const kube::Node* node);
+
+// A container of the pod with what its owner declared for it, without bounds; nothing if it is left
+// alone. `original` is what wayBack() or recordedOriginal() returned.
 std::optional<ManagedContainer> manageable(const kube::Container& container,
-                                           const std::vector<podallocation::OriginalCpu>& declared);
+                                           const std::vector<podallocation::OriginalCpu>& original);
 
-// `node` is null while it is not known. `not_ready_for`: zero when the pod is ready.
-PodPolicy judgePod(const kube::Pod& pod, const NamespaceObjects& objects, const kube::Node* node,
+// `allocation` is null if there is none, `node` while it is not known. `not_ready_for` is zero when
+// the pod is ready.
+PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
+                   const NamespaceObjects& objects, const kube::Node* node,
                    const Settings& settings, Nanos not_ready_for);
 
 // A ceiling that came to light later, as a quota's share of a managed pod. Never below the

@@ -14,7 +14,7 @@ using control::Hold;
 
 PodPolicy judge(const P& pod, const NamespaceObjects& objects = shop(),
                 const Settings& settings = {}, Nanos not_ready = Nanos(0)) {
-  return judgePod(*pod.make(), objects, aNode().get(), settings, not_ready);
+  return judgePod(*pod.make(), nullptr, objects, aNode().get(), settings, not_ready);
 }
 
 std::shared_ptr<const kube::LimitRange> range(const std::string& item) {
@@ -56,17 +56,106 @@ TEST(Bounds, ABurstablePodMustNotBecomeGuaranteed) {
             300_m);
 }
 
-TEST(Bounds, DeclaredComesFromTheAnnotation) {
-  const PodPolicy policy = judge(
-      {.containers = {{.limit = "300m"}},
-       .meta =
-           R"("annotations":{"mbcas.io/original-resources":"{\"main\":{\"request\":\"100m\",\"limit\":\"800m\"}}"},)"});
+// A pod with this limit in its spec and this text in its annotation.
+P annotated(const std::string& limit, const std::string& request_there,
+            const std::string& limit_there, int generation) {
+  return {.containers = {{.limit = limit}},
+          .meta = fmt::format(
+              R"("annotations":{{"mbcas.io/original-resources":
+                 "{{\"main\":{{\"request\":\"{}\",\"limit\":\"{}\"}}}}"}},)",
+              request_there, limit_there),
+          .generation = generation};
+}
+
+std::shared_ptr<const podallocation::PodAllocation> recorded(const std::string& original) {
+  return object<podallocation::PodAllocation>(fmt::format(
+      R"({{"metadata":{{"name":"u1","namespace":"shop"}},"spec":{{}},
+          "status":{{"original":[{}]}}}})",
+      original));
+}
+
+TEST(Bounds, DeclaredComesFromTheStatusOfTheAllocation) {
+  const auto allocation = recorded(R"({"name":"main","request":"100m","limit":"800m"})");
+  // A tenant may have forged or removed the annotation: the status counts.
+  for (const P& pod : {annotated("300m", "64", "64", 2), P{.containers = {{.limit = "300m"}}}}) {
+    const PodPolicy policy =
+        judgePod(*pod.make(), allocation.get(), shop(), aNode().get(), {}, Nanos(0));
+    EXPECT_EQ(policy.declared(), 800_m);
+    EXPECT_EQ(policy.limit(), 300_m);
+    EXPECT_EQ(policy.request(), 100_m);
+    EXPECT_EQ(policy.ceiling, 3600_m);
+    EXPECT_EQ(policy.original, (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 800_m}}));
+  }
+}
+
+TEST(Bounds, TheAnnotationIsTheWayBackWhenTheStatusIsLost) {
+  const PodPolicy policy = judge(annotated("300m", "100m", "800m", 2));
   EXPECT_EQ(policy.declared(), 800_m);
-  EXPECT_EQ(policy.limit(), 300_m);
-  const PodPolicy broken =
-      judge({.meta = R"("annotations":{"mbcas.io/original-resources":"rubbish"},)"});
+  EXPECT_EQ(policy.original, (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 800_m}}));
+  const PodPolicy broken = judge(
+      {.meta = R"("annotations":{"mbcas.io/original-resources":"rubbish"},)", .generation = 2});
   EXPECT_FALSE(broken.managed);
-  EXPECT_FALSE(broken.let_go) << "nobody knows what to restore";
+  EXPECT_FALSE(broken.let_go) << "what to restore is unknown";
+}
+
+TEST(Bounds, AnAnnotationIsNoAuthority) {
+  // Neither a request nor a limit beyond the node.
+  const PodPolicy forged = judge(annotated("300m", "64", "64", 2));
+  EXPECT_EQ(forged.declared(), 4000_m) << "the node's allocatable CPU";
+  EXPECT_EQ(forged.request(), 100_m) << "the spec's";
+  EXPECT_EQ(forged.ceiling, judge({.containers = {{.limit = "4"}}}).ceiling)
+      << "no more than for a pod that declares the whole node";
+  // A LimitRange bounds it as it would have bounded the pod.
+  NamespaceObjects objects = shop();
+  objects.ranges = {range(R"({"type":"Container","max":{"cpu":"600m"}})")};
+  EXPECT_EQ(judge(annotated("300m", "64", "64", 2), objects).declared(), 600_m);
+  // A pod whose spec never changed has nothing to be given back.
+  EXPECT_TRUE(judge(annotated("300m", "64", "64", 1)).original.empty());
+  EXPECT_EQ(judge(annotated("300m", "64", "64", 1)).declared(), 300_m);
+  // Guaranteed: request and limit alike.
+  P guaranteed = annotated("300m", "64", "64", 2);
+  guaranteed.qos = "Guaranteed";
+  guaranteed.containers[0].request = "300m";
+  guaranteed.meta.insert(guaranteed.meta.find("{") + 1, R"("mbcas.io/manage-guaranteed":"true",)");
+  EXPECT_EQ(judge(guaranteed).request(), 4000_m);
+}
+
+TEST(Bounds, AFloorThatATenantSetsEndsAtTheDeclaredLimit) {
+  EXPECT_EQ(judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"64"},)"}).floor, 500_m);
+  NamespaceObjects objects = shop();
+  objects.hpas = {object<kube::HorizontalPodAutoscaler>(
+      R"({"metadata":{"name":"h","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
+          "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
+          "type":"AverageValue","averageValue":"64"}}}]}})")};
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).floor, 500_m);
+}
+
+TEST(LeftAlone, AGuaranteedPodThatAnHpaScalesOnUtilization) {
+  P pod{.containers = {{.request = "500m", .memory_request = "128Mi"}}, .qos = "Guaranteed"};
+  pod.meta =
+      std::string(kOwnedByDeployment) + R"("annotations":{"mbcas.io/manage-guaranteed":"true"},)";
+  const auto scaled = [&](const std::string& target) {
+    NamespaceObjects objects = shop();
+    objects.hpas = {object<kube::HorizontalPodAutoscaler>(fmt::format(
+        R"({{"metadata":{{"name":"h","namespace":"shop"}},"spec":{{"scaleTargetRef":{{
+            "kind":"Deployment","name":"web"}},"metrics":[{{"type":"Resource","resource":{{
+            "name":"cpu","target":{{{}}}}}}}]}}}})",
+        target))};
+    return judge(pod, objects);
+  };
+  EXPECT_TRUE(judge(pod).managed);
+  const PodPolicy by_share = scaled(R"("type":"Utilization","averageUtilization":50)");
+  EXPECT_FALSE(by_share.managed);
+  EXPECT_TRUE(by_share.let_go);
+  EXPECT_TRUE(by_share.reason.contains("HorizontalPodAutoscaler h")) << by_share.reason;
+  EXPECT_TRUE(scaled(R"("type":"AverageValue","averageValue":"200m")").managed);
+}
+
+TEST(LeftAlone, WhatNoAllocationCanSay) {
+  EXPECT_FALSE(judge({.containers = {{.limit = "10001"}}}).managed);
+  EXPECT_FALSE(judge({.containers = {{.request = "1e6", .limit = "1e6"}}}).managed);
+  EXPECT_TRUE(judge({.containers = {{.limit = "10000"}}}).managed);
+  EXPECT_FALSE(judge({.containers = std::vector<C>(101)}).managed);
 }
 
 TEST(Bounds, APodThatDeclaresMoreThanItsNodeKeepsIt) {
@@ -148,7 +237,8 @@ TEST(Bounds, HpaKeepsItsSignal) {
       R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
       "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
       "type":"AverageValue","averageValue":"800m"}}}]}})")};
-  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).floor, 1000_m);
+  EXPECT_EQ(judge({.containers = {{.limit = "2"}}, .meta = kOwnedByDeployment}, objects).floor,
+            1000_m);
 }
 
 TEST(Bounds, NotReadyPodsAreNotLoweredForAWhile) {
@@ -242,6 +332,12 @@ TEST(LeftAlone, EachReason) {
        shop(),
        "level of the pod",
        false},
+      {"a limit beyond counting", {.containers = {{.limit = "1e30"}}}, shop(), "counted", false},
+      {"a sidecar's memory beyond counting",
+       {.containers = {{}, {.name = "proxy", .memory_limit = "1e30"}}},
+       shop(),
+       "counted",
+       false},
       {"best effort", best_effort, shop(), "BestEffort"},
       {"guaranteed", {.qos = "Guaranteed"}, shop(), "Guaranteed"},
       {"vpa", {.meta = kOwnedByDeployment}, with_vpa, "VerticalPodAutoscaler v"},
@@ -272,7 +368,7 @@ TEST(LeftAlone, ExcludedNamespacesAndPause) {
 }
 
 TEST(LeftAlone, UnknownNodeIsNoReasonToRestore) {
-  const PodPolicy policy = judgePod(*P{}.make(), shop(), nullptr, {}, Nanos(0));
+  const PodPolicy policy = judgePod(*P{}.make(), nullptr, shop(), nullptr, {}, Nanos(0));
   EXPECT_FALSE(policy.managed);
   EXPECT_FALSE(policy.let_go);
 }

@@ -39,6 +39,7 @@ struct P {
   std::string spec{};    // likewise
   std::string status{};  // likewise
   bool ready = true;
+  int generation = 1;
 
   static std::string list(const std::string& cpu, const std::string& memory) {
     std::string out;
@@ -61,12 +62,13 @@ struct P {
           resources);
     }
     return fmt::format(
-        R"({{"metadata":{{{}"name":"{}","namespace":"shop","uid":"u1","generation":1,
+        R"({{"metadata":{{{}"name":"{}","namespace":"shop","uid":"u1","generation":{},
             "resourceVersion":"10"}},
             "spec":{{{}"nodeName":"n1","containers":[{}]}},
             "status":{{{}"phase":"{}","qosClass":"{}","observedGeneration":1,
             "conditions":[{{"type":"Ready","status":"{}"}}],"containerStatuses":[{}]}}}})",
-        meta, name, spec, containers_json, status, phase, qos, ready ? "True" : "False", statuses);
+        meta, name, generation, spec, containers_json, status, phase, qos, ready ? "True" : "False",
+        statuses);
   }
   std::shared_ptr<const kube::Pod> make() const { return object<kube::Pod>(json()); }
 };

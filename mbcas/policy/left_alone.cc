@@ -12,6 +12,10 @@ namespace mbcas::policy {
 using kube::Pod;
 using kube::QosClass;
 
+// What a PodAllocation can say.
+constexpr std::size_t kMostContainers = 100;
+constexpr Millicores kMostCpu{10'000'000};
+
 std::optional<std::string_view> mark(const kube::ObjectMeta& meta, std::string_view key) {
   const std::optional<std::string_view> annotation = kube::find(meta.annotations, key);
   return annotation ? annotation : kube::find(meta.labels, key);
@@ -55,6 +59,20 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
     return Apart{.why = fmt::format("opted out: {}=false on the pod", kManaged),
                  .remedy = fmt::format("remove {} from the pod", kManaged)};
   }
+  if (pod.saturated()) {
+    return Apart{"it asks for more CPU or memory than can be counted", false,
+                 "give its containers requests and limits that a machine can have"};
+  }
+  if (pod.containers.size() > kMostContainers) {
+    return Apart{fmt::format("it has more than {} containers", kMostContainers), false};
+  }
+  for (const kube::Container& container : pod.containers) {
+    if (std::max(container.limits.cpu(), container.requests.cpu()) > kMostCpu) {
+      return Apart{
+          fmt::format("container {} declares more CPU than any machine has", container.name.view()),
+          false, "declare a CPU request and limit that a node can give"};
+    }
+  }
   if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
   if (pod.windows) return Apart{"Windows pods cannot be resized", false};
   if (pod.pod_level_resources) {
@@ -90,6 +108,22 @@ std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
     return Apart{
         .why = fmt::format("opted out: {}=false on the namespace", kManaged),
         .remedy = fmt::format("remove {} from namespace {}", kManaged, pod.meta.namespace_.view())};
+  }
+  // The request of a Guaranteed pod moves with its limit. An HPA on utilisation divides by the
+  // request, so a raise under load would make it remove pods.
+  for (const auto& hpa : objects.hpas) {
+    if (pod.qos != QosClass::kGuaranteed || !targets(hpa->target, pod)) continue;
+    if (std::ranges::any_of(hpa->metrics, [](const auto& metric) {
+          return metric.resource == "cpu" && metric.average_utilization > 0;
+        })) {
+      return Apart{
+          .why = fmt::format("QoS class Guaranteed, and the HorizontalPodAutoscaler {} scales on "
+                             "the utilization of its CPU request",
+                             hpa->meta.name.view()),
+          .remedy =
+              "let the autoscaler use an averageValue, or give the pod requests below its "
+              "limits"};
+    }
   }
   for (const auto& vpa : objects.vpas) {
     if (!targets(vpa->target, pod)) continue;

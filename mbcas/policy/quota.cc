@@ -11,7 +11,7 @@ namespace {
 std::optional<Millicores> amount(const kube::List<kube::KeyValue>& list, std::string_view key) {
   const std::optional<std::string_view> text = kube::find(list, key);
   if (!text) return std::nullopt;
-  const Result<Quantity> quantity = Quantity::parse(*text);
+  const Result<Quantity> quantity = Quantity::parseSaturating(*text);
   if (!quantity) return std::nullopt;
   return std::clamp(quantity->millicores(), Millicores(0), market::kLargestAmount);
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
+
 #include "mbcas/policy/fixture_test.h"
 
 namespace mbcas::policy {
@@ -97,6 +99,15 @@ TEST(Quota, WeightsDivideWhatIsContested) {
   const std::vector<Millicores> shares = quotaShares(3000_m, members);
   // 2500 after headroom: 500 each, and 1500 as 3 to 1.
   EXPECT_EQ(shares, (std::vector{1625_m, 875_m}));
+}
+
+// What an agent writes may be forged: it counts up to the pod's ceiling.
+TEST(Quota, NoWantedLimitIsTooLargeToCount) {
+  const auto share = [](Millicores wanted) {
+    return quotaShares(3000_m, {member("a", 500_m, wanted), member("b", 500_m, 4000_m),
+                                member("c", 500_m, wanted)});
+  };
+  EXPECT_EQ(share(Millicores(std::numeric_limits<std::int64_t>::max())), share(4000_m));
 }
 
 TEST(Quota, LoweredBelowWhatIsUsed) {

@@ -85,6 +85,9 @@ std::optional<Rejection> checkPod(const Pod& pod) {
     return Rejection{Refusal::kPodLevelResources,
                      "the pod has resources of its own besides those of its containers"};
   }
+  if (pod.saturated()) {
+    return Rejection{Refusal::kInvalid, "a container has more CPU or memory than can be counted"};
+  }
   if (!pod.nodeSupportsResize()) {
     return Rejection{Refusal::kNodeWithoutSupport,
                      fmt::format("node {} cannot resize pods in place", pod.node.view())};
@@ -110,6 +113,11 @@ std::optional<Rejection> checkContainer(const Pod& pod, const ContainerCpu& chan
   if ((change.limit && *change.limit <= Millicores(0)) ||
       (change.request && *change.request < Millicores(0))) {
     return reject(Refusal::kNotPositive, "CPU must be positive");
+  }
+  constexpr Millicores kMost = kube::Amounts::kMostCpu;
+  if (change.limit.value_or(Millicores(0)) >= kMost ||
+      change.request.value_or(Millicores(0)) >= kMost) {
+    return reject(Refusal::kInvalid, "more CPU than can be counted");
   }
   if (change.limit && !container->limits.cpu() && !request.may_add_limit) {
     return reject(Refusal::kNoLimit,
@@ -183,7 +191,11 @@ std::string patchBody(const Pod& pod, const Request& request) {
   std::string out;
   JsonWriter json(out);
   json.beginObject();
-  json.key("metadata").beginObject().key("uid").value(pod.meta.uid).endObject();
+  json.key("metadata").beginObject().key("uid").value(pod.meta.uid);
+  if (!pod.meta.resource_version.empty()) {
+    json.key("resourceVersion").value(pod.meta.resource_version);
+  }
+  json.endObject();
   json.key("spec").beginObject();
   writeContainers(json, "initContainers", pod, request, true);
   writeContainers(json, "containers", pod, request, false);

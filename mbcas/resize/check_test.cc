@@ -34,6 +34,9 @@ TEST(Check, Requests) {
   EXPECT_EQ(refusalOf(*pod, limit("other", 300_m)), Refusal::kNoSuchContainer);
   EXPECT_EQ(refusalOf(*pod, limit("main", 0_m)), Refusal::kNotPositive);
   EXPECT_EQ(refusalOf(*pod, limit("main", Millicores(-5))), Refusal::kNotPositive);
+  EXPECT_EQ(refusalOf(*pod, limit("main", kube::Amounts::kMostCpu)), Refusal::kInvalid);
+  EXPECT_EQ(refusalOf(*podText({.main = resources("100m", "1e30")}), limit("main", 300_m)),
+            Refusal::kInvalid);
   EXPECT_EQ(refusalOf(*pod, limit("main", 90_m)), Refusal::kRequestAboveLimit);
   EXPECT_EQ(refusalOf(*pod, {.containers = {{.name = "main", .request = 300_m}}}),
             Refusal::kRequestAboveLimit);
@@ -111,10 +114,10 @@ TEST(Patch, NamesTheIncarnationAndOnlyWhatChanges) {
       {.main = resources("100m", "200m"),
        .init = R"({"name":"proxy","restartPolicy":"Always",)" + resources("10m", "20m") + "}"});
   EXPECT_EQ(patchBody(*pod, limit("main", 1500_m)),
-            R"({"metadata":{"uid":"u1"},"spec":{"containers":[)"
+            R"({"metadata":{"uid":"u1","resourceVersion":"100"},"spec":{"containers":[)"
             R"({"name":"main","resources":{"limits":{"cpu":"1500m"}}}]}})");
   EXPECT_EQ(patchBody(*pod, {.containers = {{"main", 50_m, 60_m}, {"proxy", {}, 30_m}}}),
-            R"({"metadata":{"uid":"u1"},"spec":{"initContainers":[)"
+            R"({"metadata":{"uid":"u1","resourceVersion":"100"},"spec":{"initContainers":[)"
             R"({"name":"proxy","resources":{"limits":{"cpu":"30m"}}}],"containers":[)"
             R"({"name":"main","resources":{"requests":{"cpu":"50m"},"limits":{"cpu":"60m"}}}]}})");
 }

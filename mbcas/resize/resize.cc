@@ -42,6 +42,10 @@ Outcome submit(kube::Client& client, const Pod& pod, const Request& request,
     if (current.meta.uid != uid) return gone("another pod has its name now");
     if (current.meta.beingDeleted()) return gone("the pod is being deleted");
     if (current.terminal()) return gone("the pod has finished");
+    if (options.only_if_unchanged && current.meta.generation != pod.meta.generation) {
+      return {.verdict = Verdict::kSuperseded,
+              .message = "another writer has changed the pod meanwhile"};
+    }
     if (std::optional<Rejection> rejection = check(current, request)) {
       return {.verdict = Verdict::kRejected,
               .refusal = rejection->refusal,

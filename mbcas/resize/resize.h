@@ -124,7 +124,8 @@ std::optional<Rejection> check(const kube::Pod& pod, const Request& request);
 // The spec already says so: nothing to send.
 bool isNoOp(const kube::Pod& pod, const Request& request);
 
-// Strategic merge patch for pods/resize, good for this incarnation of the pod only.
+// Strategic merge patch for pods/resize, good for this version of the pod only: the API server
+// refuses it (409) once anything of the pod has changed.
 std::string patchBody(const kube::Pod& pod, const Request& request);
 
 // What an error answer to such a patch means. kGone is left to who can look: a 404, and a 409 or
@@ -149,8 +150,12 @@ struct SubmitOptions {
   std::string field_manager = "mbcas-resize";
   bool dry_run = false;    // on the server: everything but the change; the verdict is kAccepted
   int conflict_tries = 5;  // re-reads the pod in between
+  // Sends nothing once the spec differs from the version that was passed (kSuperseded): for a
+  // decision that was made on it.
+  bool only_if_unchanged = false;
 };
-// `pod` may be stale: its UID names the incarnation, and after a conflict it is read again.
+// `pod` may be stale: its UID names the incarnation, and after a conflict it is read again. So no
+// change of another writer is overwritten unseen.
 Outcome submit(kube::Client& client, const kube::Pod& pod, const Request& request,
                const SubmitOptions& options = {});
 

@@ -86,6 +86,23 @@ TEST_F(SubmitTest, TriesAgainAfterAConflict) {
   EXPECT_EQ(gets, 2);
 }
 
+// Between a decision and its patch another writer may have resized the pod.
+TEST_F(SubmitTest, OverwritesNothingThatItDidNotSee) {
+  conflicts = 1;
+  read = podJson("u1", "700m", 2);
+  const Outcome outcome = submit(*client, *pod, request, {.only_if_unchanged = true});
+  EXPECT_EQ(outcome.verdict, Verdict::kSuperseded) << outcome.message;
+  EXPECT_EQ(patches, 1);
+  EXPECT_TRUE(last.body.contains(R"("resourceVersion")")) << last.body;
+  // A change of its status is no obstacle.
+  conflicts = 1;
+  patches = 0;
+  read = podJson("u1", "200m", 1);
+  EXPECT_EQ(submit(*client, *pod, request, {.only_if_unchanged = true}).verdict,
+            Verdict::kAccepted);
+  EXPECT_EQ(patches, 2);
+}
+
 TEST_F(SubmitTest, NotForEver) {
   conflicts = 1000;
   EXPECT_EQ(submit(*client, *pod, request, {.conflict_tries = 3}).verdict, Verdict::kUnreachable);

@@ -14,6 +14,7 @@ struct Setting {
   double (*get)(const Tuning&);
   void (*set)(Tuning&, double);
   std::vector<double> tried{};  // by a sweep
+  bool of_classic = false;      // which alone has it
 };
 
 double secondsOf(Nanos time) {
@@ -32,6 +33,11 @@ template <auto member>
 Setting time(std::string_view name, std::vector<double> tried) {
   return {name, [](const Tuning& t) { return secondsOf(member(const_cast<Tuning&>(t))); },
           [](Tuning& t, double value) { member(t) = timeOf(value); }, std::move(tried)};
+}
+
+Setting ofClassic(Setting setting) {
+  setting.of_classic = true;
+  return setting;
 }
 
 const std::vector<Setting>& settings() {
@@ -54,6 +60,12 @@ const std::vector<Setting>& settings() {
       number<[](T& t) -> double& { return t.law.scarce_from; }>("scarce-from", {0.88, 1}),
       number<[](T& t) -> double& { return t.law.scarce_until; }>("scarce-until", {0.7, 0.8, 0.93}),
       number<[](T& t) -> double& { return t.law.reserve; }>("reserve", {0.02, 0.05, 0.2}),
+      ofClassic(number<[](T& t) -> double& { return t.estimator.ema_up; }>(
+          "ema-up", {0.1, 0.2, 0.5, 0.8, 1})),
+      ofClassic(number<[](T& t) -> double& { return t.estimator.ema_down; }>(
+          "ema-down", {0.02, 0.05, 0.2, 0.3, 1})),
+      ofClassic(number<[](T& t) -> double& { return t.estimator.throttle_threshold; }>(
+          "throttle-threshold", {0.02, 0.05, 0.2, 0.5, 1})),
   };
   return kSettings;
 }
@@ -70,10 +82,21 @@ Result<void> validate(const Tuning& tuning) {
   if (estimator.mean < std::chrono::seconds(1) || estimator.mean > estimator.window) {
     return failure("mean: must be 1 second at least, and within the window");
   }
+  for (const double share : {estimator.ema_up, estimator.ema_down, estimator.throttle_threshold}) {
+    if (!(share > 0 && share <= 1)) {
+      return failure("ema-up, ema-down, throttle-threshold: must be above 0, and 1 at most");
+    }
+  }
   return {};
 }
 
 }  // namespace
+
+Tuning tuningOf(control::Profile profile) {
+  Tuning tuning{.law = control::settingsOf(profile)};
+  if (profile == control::Profile::kClassic) tuning.estimator.kind = demand::Kind::kClassic;
+  return tuning;
+}
 
 std::span<const std::string_view> tuningNames() {
   static const std::vector<std::string_view> kNames = [] {
@@ -100,6 +123,9 @@ Result<void> tune(Tuning& tuning, std::string_view text) {
   }
   for (const Setting& setting : settings()) {
     if (setting.name != name) continue;
+    if (setting.of_classic && tuning.estimator.kind != demand::Kind::kClassic) {
+      return failure(fmt::format("{}: only the profile classic has it", name));
+    }
     double parsed = 0;
     const char* const begin = value.data();
     const char* const end = begin + value.size();
@@ -120,17 +146,20 @@ Result<void> tune(Tuning& tuning, std::string_view text) {
   return {};
 }
 
-std::vector<Candidate> sweepCandidates() {
-  std::vector<Candidate> candidates = {{}};
+std::vector<Candidate> sweepCandidates(control::Profile profile) {
+  const bool classic = profile == control::Profile::kClassic;
+  std::vector<Candidate> candidates = {{.tuning = tuningOf(profile)}};
   const auto add = [&](std::string_view name, const std::string& value) {
-    Candidate candidate{std::string(name), value, {}};
+    Candidate candidate{std::string(name), value, tuningOf(profile)};
     if (tune(candidate.tuning, fmt::format("{}={}", name, value))) {
       candidates.push_back(std::move(candidate));
     }
   };
   for (const Setting& setting : settings()) {
+    if (setting.of_classic != classic) continue;
     for (const double value : setting.tried) add(setting.name, fmt::format("{:g}", value));
   }
+  if (classic) return candidates;
   for (const char* reclaim : {"always", "never"}) add(kReclaim, reclaim);
   return candidates;
 }

@@ -18,9 +18,13 @@ struct Tuning {
   demand::Settings estimator{};
 };
 
+// The defaults of a profile.
+Tuning tuningOf(control::Profile profile);
+
 std::span<const std::string_view> tuningNames();
 
-// "headroom=1.5"; times are in seconds. Refuses what the law would refuse.
+// "headroom=1.5"; times are in seconds. Refuses what the law would refuse, and settings that only
+// the other profile has.
 Result<void> tune(Tuning& tuning, std::string_view text);
 
 struct Candidate {
@@ -28,7 +32,8 @@ struct Candidate {
   std::string value{};
   Tuning tuning{};
 };
-// The defaults first, then setting by setting, values ascending; defaults are not repeated.
-std::vector<Candidate> sweepCandidates();
+// The defaults first, then setting by setting, values ascending; defaults are not repeated. Of
+// `classic` only the settings that it alone has: those of its estimator.
+std::vector<Candidate> sweepCandidates(control::Profile profile);
 
 }  // namespace mbcas::sim

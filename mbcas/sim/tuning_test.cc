@@ -31,9 +31,27 @@ TEST(Tuning, RefusesWhatTheLawWould) {
   EXPECT_EQ(tuning.law, control::Settings{}) << "nothing changes where something is wrong";
 }
 
+TEST(Tuning, OnlyClassicHasItsEstimator) {
+  Tuning responsive;
+  EXPECT_EQ(tune(responsive, "ema-up=0.5").error().message(),
+            "ema-up: only the profile classic has it");
+  Tuning classic = tuningOf(control::Profile::kClassic);
+  EXPECT_EQ(classic.law, control::settingsOf(control::Profile::kClassic));
+  ASSERT_TRUE(tune(classic, "ema-up=0.5"));
+  ASSERT_TRUE(tune(classic, "throttle-threshold=0.2"));
+  EXPECT_EQ(classic.estimator.ema_up, 0.5);
+  EXPECT_EQ(classic.estimator.throttle_threshold, 0.2);
+  EXPECT_FALSE(tune(classic, "ema-down=0"));
+  EXPECT_FALSE(tune(classic, "throttle-threshold=1.1"));
+}
+
 TEST(Tuning, ASweepTriesEverySetting) {
-  const std::vector<Candidate> candidates = sweepCandidates();
+  std::vector<Candidate> candidates = sweepCandidates(control::Profile::kResponsive);
   EXPECT_EQ(candidates[0].setting, "");
+  const std::vector<Candidate> classic = sweepCandidates(control::Profile::kClassic);
+  EXPECT_EQ(classic[0].setting, "");
+  EXPECT_EQ(classic[0].tuning.estimator.kind, demand::Kind::kClassic);
+  candidates.insert(candidates.end(), classic.begin(), classic.end());
   for (const std::string_view name : tuningNames()) {
     EXPECT_GE(std::ranges::count(candidates, name, &Candidate::setting), 2) << name;
   }

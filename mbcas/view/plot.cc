@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "mbcas/view/text.h"
+
 namespace mbcas::view {
 namespace {
 
@@ -38,7 +40,7 @@ struct Scale {
 
 std::string escapeXml(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : printable(text, true)) {
     switch (c) {
       case '&':
         escaped += "&amp;";

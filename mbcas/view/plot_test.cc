@@ -17,6 +17,21 @@ std::size_t count(const std::string& text, const std::string& what) {
   return found;
 }
 
+TEST(Page, ShowsWhatOthersWroteAsText) {
+  EXPECT_EQ(escapeXml("<b>&\"\x1b\u202e\nnext"), "&lt;b&gt;&amp;&quot;\\x1b\\u202e\nnext");
+  Page page("<title>");
+  page.heading("<script>\u009b");
+  page.table({{"a"}, {"<i>\x7f"}});
+  page.plot({.title = "<svg>", .series = {{.name = "<g>\u2066", .points = {{0, 1}, {1, 2}}}}});
+  const std::string html = page.toString();
+  for (const char* const tag : {"<title><", "<script>", "<i>", "<svg>", "<g>"}) {
+    EXPECT_EQ(html.find(tag), std::string::npos) << tag;
+  }
+  for (const char* const obeyed : {"\u009b", "\x7f", "\u2066"}) {
+    EXPECT_EQ(html.find(obeyed), std::string::npos);
+  }
+}
+
 TEST(Plot, OneLinePerSeriesBrokenWhereNothingWasMeasured) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string text =

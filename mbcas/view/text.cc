@@ -1,8 +1,13 @@
 #include "mbcas/view/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+
+#include "mbcas/base/utf8.h"
 
 namespace mbcas::view {
 namespace {
@@ -27,22 +32,47 @@ std::string_view cut(std::string_view text, std::size_t columns) {
   return text.substr(0, end);
 }
 
-std::string fitted(std::string_view text, std::size_t columns, bool right) {
+std::string fitted(std::string_view given, std::size_t columns, bool right) {
+  std::string text = printable(given);
   const std::size_t used = width(text);
   if (used <= columns) {
     const std::string blanks(columns - used, ' ');
-    return right ? blanks + std::string(text) : std::string(text) + blanks;
+    return right ? blanks + text : text + blanks;
   }
-  if (columns == 0 || text.find('\x1b') != std::string_view::npos) return std::string(text);
+  if (columns == 0) return text;
   return std::string(cut(text, columns - 1)) + "…";
 }
 
 }  // namespace
 
+std::string printable(std::string_view text, bool lines) {
+  std::string safe;
+  safe.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Character character = firstCharacter(text);
+    const std::size_t bytes = std::max<std::size_t>(character.bytes, 1);
+    const auto code = static_cast<std::uint32_t>(character.code);
+    const auto out = std::back_inserter(safe);
+    if (character.bytes == 0) {
+      fmt::format_to(out, "\\x{:02x}", static_cast<unsigned char>(text.front()));
+    } else if (!isInvisible(character.code) || (lines && code == '\n')) {
+      safe += text.substr(0, bytes);
+    } else if (code < 0x80) {
+      fmt::format_to(out, "\\x{:02x}", code);
+    } else if (code < 0x10000) {
+      fmt::format_to(out, "\\u{:04x}", code);
+    } else {
+      fmt::format_to(out, "\\U{:08x}", code);
+    }
+    text.remove_prefix(bytes);
+  }
+  return safe;
+}
+
 std::string paint(std::string_view text, Colour colour, bool on) {
-  if (!on || colour == Colour::kNone || text.empty()) return std::string(text);
+  if (!on || colour == Colour::kNone || text.empty()) return printable(text);
   std::string painted(kEscapes[static_cast<std::size_t>(colour)]);
-  painted += text;
+  painted += printable(text);
   painted += kReset;
   return painted;
 }
@@ -81,8 +111,10 @@ std::string bar(double share, std::size_t columns) {
   return text;
 }
 
-std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
-  if (columns == 0) return {std::string(text)};
+std::vector<std::string> wrap(std::string_view given, std::size_t columns) {
+  const std::string safe = printable(given);
+  if (columns == 0) return {safe};
+  std::string_view text = safe;
   std::vector<std::string> lines(1);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
@@ -97,13 +129,6 @@ std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
   return lines;
 }
 
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  std::ranges::replace_if(
-      safe, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return safe;
-}
-
 std::string sparkline(std::span<const double> values, std::size_t columns, double top) {
   const auto shown = values.last(std::min(columns, values.size()));
   for (const double value : shown) top = std::max(top, value);
@@ -115,8 +140,13 @@ std::string sparkline(std::span<const double> values, std::size_t columns, doubl
   return text;
 }
 
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title);
+}
+
 void Table::row(std::vector<std::string> cells, Colour colour) {
   cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back({std::move(cells), colour});
 }
 

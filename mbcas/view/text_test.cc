@@ -1,8 +1,12 @@
 #include "mbcas/view/text.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "mbcas/base/utf8.h"
 
 namespace mbcas::view {
 namespace {
@@ -79,8 +83,54 @@ TEST(Text, WrapsAtBlanks) {
   EXPECT_EQ(wrap("", 5), (Lines{""}));
 }
 
-TEST(Text, PrintableDisarms) {
-  EXPECT_EQ(printable("a\x1b[31m\tb\x7f é"), "a?[31m?b? é");
+TEST(Text, PrintableShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("a\x1b[31m\tb\x7f é"), "a\\x1b[31m\\x09b\\x7f é");
+  EXPECT_EQ(printable("\u009b31m \x9b \u202e \U000e0041 █…"),
+            "\\u009b31m \\x9b \\u202e \\U000e0041 █…");
+  EXPECT_EQ(printable("a\nb"), "a\\x0ab");
+  EXPECT_EQ(printable("a\nb\r", true), "a\nb\\x0d");
+}
+
+bool harmless(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Character character = firstCharacter(text);
+    if (character.bytes == 0 || isInvisible(character.code)) return false;
+    text.remove_prefix(character.bytes);
+  }
+  return true;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+// Whatever bytes anybody wrote, nothing that is made of them holds what a terminal obeys.
+RC_GTEST_PROP(Text, NothingForeignIsObeyed, ()) {
+  const auto pieces = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::oneOf(rc::gen::container<std::string>(rc::gen::arbitrary<char>()),
+                     rc::gen::element<std::string>("\x1b[2J", "\u009b0c", "\u202e", "\r\n", "é",
+                                                   "█", "\xc2", " ")));
+  const std::string text = joined(pieces);
+  const auto columns = *rc::gen::inRange<std::size_t>(0, 30);
+  RC_ASSERT(harmless(printable(text)));
+  RC_ASSERT(printable(printable(text)) == printable(text));
+  RC_ASSERT(harmless(paint(text, Colour::kRed, false)));
+  const std::string painted = paint(text, Colour::kRed, true);
+  RC_ASSERT(text.empty() || painted == "\x1b[31m" + printable(text) + "\x1b[0m");
+  RC_ASSERT(harmless(fit(text, columns)));
+  RC_ASSERT(harmless(fitRight(text, columns)));
+  RC_ASSERT(columns == 0 || width(fit(text, columns)) == columns);
+  RC_ASSERT(harmless(joined(wrap(text, columns))));
+  Table table({{text, Table::Align::kLeft, 4}, {"B"}});
+  table.row({text, text}, Colour::kRed);
+  for (std::string out : {table.toString(false, columns), table.toMarkdown()}) {
+    std::erase(out, '\n');
+    RC_ASSERT(harmless(out));
+  }
+  const std::string plain = table.toString(false);
+  RC_ASSERT(std::ranges::count(plain, '\n') == 2);
 }
 
 }  // namespace

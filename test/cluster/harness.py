@@ -334,6 +334,17 @@ def cgroup_root(cluster, directory):
     return str(root)
 
 
+def make_images(binaries, directory):
+    """Writes the archives of the images; says why there can be none, or None."""
+    done = subprocess.run([ROOT / "scripts" / "images", "--bin", binaries, "--out", directory],
+                          capture_output=True, text=True)
+    print(done.stdout, end="", flush=True)
+    if "needs shared libraries" in done.stderr:
+        return "the binaries are not linked statically, which an image of them alone needs"
+    check(done.returncode == 0, f"scripts/images: {done.stderr}")
+    return None
+
+
 def run_test(test, main):
     """Skips where no node can run; else calls main(cluster, directory) with one that is not up."""
     reason = node.why_impossible()

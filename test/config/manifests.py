@@ -7,6 +7,10 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CONFIG = ROOT / "config"
+# The files that docs/guide.md applies one after the other to an empty cluster.
+GUIDE_STEPS = ("config/rbac/", "config/agent/rbac.yaml", "config/controller/deployment.yaml",
+               "config/agent/daemonset.yaml",
+               "config/crd/bases/allocation.mbcas.io_podallocations.yaml")
 WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob")
 
 
@@ -15,11 +19,10 @@ def documents(text):
 
 
 def objects(path):
-    """The objects of a file, or of all files of a directory and below, without kustomizations."""
+    """The objects of a file, or of all files of a directory and below."""
     path = pathlib.Path(path)
     files = [path] if path.is_file() else sorted(path.rglob("*.yaml"))
-    return [document for file in files if file.name != "kustomization.yaml"
-            for document in documents(file.read_text())]
+    return [document for file in files for document in documents(file.read_text())]
 
 
 def key(item):

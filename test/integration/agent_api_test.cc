@@ -1,6 +1,7 @@
 // The agent as a process, with its own account, role and admission policies, on a real API server.
 #include "mbcas/base/local_socket.h"
 #include "test/integration/agent_fixture.h"
+#include "test/support/fault_proxy.h"
 
 namespace mbcas::test {
 namespace {
@@ -11,6 +12,10 @@ using podallocation::Bounds;
 
 class AgentApiTest : public AgentTest {
  protected:
+  void TearDown() override {
+    touching = {};
+    AgentTest::TearDown();
+  }
   Millicores desired(const Pod& pod) {
     const auto now = allocation(pod);
     return now ? now->desired : Millicores(-1);
@@ -21,6 +26,54 @@ class AgentApiTest : public AgentTest {
     for (std::size_t at = 0; (at = err.find(text, at)) != std::string::npos; ++at) ++count;
     return count;
   }
+
+  // ---- Sight ----
+
+  // From now on what the agent watches changes several times a second, so that a watch that brings
+  // nothing for a few seconds is broken.
+  void startTouching(const std::shared_ptr<const Pod>& pod) {
+    touching = std::jthread([this, pod](const std::stop_token& stop) {
+      for (int i = 0; !stop.stop_requested(); ++i) {
+        const std::string body =
+            fmt::format(R"({{"metadata":{{"annotations":{{"touched":"{}"}}}}}})", i);
+        const auto touch = [&]<class T>(const std::string& name_space, const std::string& name) {
+          (void)admin->patch<T>(name_space, name, kube::PatchType::kMerge, body);
+        };
+        touch.operator()<Pod>(ns, "web");
+        touch.operator()<PodAllocation>(ns, pod->meta.uid.string());
+        touch.operator()<kube::Node>("", kNode);
+        if (!admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge, body)) {
+          (void)admin->create<kube::ConfigMap>(kSystem, R"({"metadata":{"name":"mbcas"}})");
+        }
+        std::this_thread::sleep_for(200ms);
+      }
+    });
+  }
+
+  WallTime renewed() {
+    const auto lease = admin->get<kube::Lease>(kSystem, "mbcas-agent-node-1");
+    return lease ? (*lease)->renewed : WallTime{};
+  }
+  // Longer than from one renewal to the next.
+  bool leaseStands() {
+    const WallTime before = renewed();
+    std::this_thread::sleep_for(12s);
+    return renewed() == before;
+  }
+  bool isReady() {
+    return eventually([&] { return probe("ready").empty(); });
+  }
+  bool isBlind(const std::string& why) {
+    return eventually([&] {
+      const std::string said = probe("ready");
+      return said.starts_with("blind: ") && said.find(why) != std::string::npos;
+    });
+  }
+  std::string everythingOf(const Pod& pod) {
+    return probe("ready") + probe("live") + everything(pod);
+  }
+
+  std::jthread touching;
 };
 
 TEST_F(AgentApiTest, MakesAnAllocationForEachPodOfItsNodeAndNoOther) {
@@ -253,6 +306,95 @@ TEST_F(AgentApiTest, DryRunAndOnceWriteNothing) {
   EXPECT_EQ(audited().count("patch", "podallocations"), before);
   EXPECT_EQ(audited().count("patch", "leases"), leases);
   EXPECT_EQ(allocation(*pod), nullptr);
+}
+
+TEST_F(AgentApiTest, IsBlindWithoutItsWatches) {
+  FaultProxy proxy(port());
+  const std::string direct =
+      std::exchange(agent_config, writeAgentConfig("agent-behind-proxy", kNode, proxy.url()));
+  const auto pod = addPod("web");
+  startTouching(pod);
+  startAgentAndWait({"--watch-bound", "6"});
+  agent_config = direct;
+  setBounds(*pod, {.managed = true, .floor = 100_m, .ceiling = 4000_m});
+  ASSERT_TRUE(isReady()) << everythingOf(*pod);
+  ASSERT_TRUE(eventually([&] { return renewed() != WallTime{}; }));
+
+  // Its watch of pods is answered, and then nothing comes any more.
+  proxy.plan([](int) {
+    return Fault{.kind = Fault::Kind::kHalfOpen, .after = 200, .request = "GET /api/v1/pods?"};
+  });
+  proxy.cutAll();
+  ASSERT_TRUE(isBlind("the watch of pods has brought nothing")) << everythingOf(*pod);
+  EXPECT_EQ(probe("live"), "") << "a restart would not help";
+  EXPECT_GT(lines("blind: the watch of pods"), 0u) << agent->err();
+  const Millicores before = desired(*pod);
+  cgroups.load(pod->meta.uid, 1000_m);
+  EXPECT_TRUE(leaseStands()) << everythingOf(*pod);
+  EXPECT_EQ(desired(*pod), before) << "it publishes nothing";
+
+  // The watch gets through, and is refused.
+  kubectl("delete clusterrolebinding mbcas-agent");
+  proxy.plan([](int) { return Fault{}; });
+  proxy.cutAll();
+  EXPECT_TRUE(isBlind("403 Forbidden")) << everythingOf(*pod);
+  kubectl("apply -f config/agent/rbac.yaml");
+  EXPECT_TRUE(isReady()) << everythingOf(*pod);
+  const WallTime last = renewed();
+  EXPECT_TRUE(eventually([&] { return renewed() > last; })) << everythingOf(*pod);
+  EXPECT_TRUE(eventually([&] { return desired(*pod) >= 900_m; })) << everythingOf(*pod);
+  EXPECT_GT(lines("sees again"), 0u) << agent->err();
+}
+
+TEST_F(AgentApiTest, IsBlindWithoutCgroups) {
+  const auto web = addPod("web");
+  const auto other = addPod("other");
+  startAgentAndWait({"--cgroup-bound", "5"});
+  EXPECT_GT(lines("reads cgroup v2 at " + cgroups.root()), 0u) << agent->err();
+  ASSERT_TRUE(isReady()) << everythingOf(*web);
+  EXPECT_EQ(lines("pods are found in cgroup v2, cgroupfs driver, containerd or docker, below /"),
+            1u)
+      << agent->err();
+  cgroups.remove(other->meta.uid);
+  cgroups.readable(false);
+  ASSERT_TRUE(isBlind("none of the cgroups of 2 managed pods can be read")) << everythingOf(*web);
+  EXPECT_GT(lines("blind: none of the cgroups"), 0u) << agent->err();
+  EXPECT_EQ(probe("live"), "");
+  EXPECT_TRUE(leaseStands()) << everythingOf(*web);
+  cgroups.readable(true);
+  EXPECT_TRUE(isReady()) << everythingOf(*web);
+  const WallTime last = renewed();
+  EXPECT_TRUE(eventually([&] { return renewed() > last; })) << everythingOf(*web);
+  EXPECT_GT(lines("sees again"), 0u) << agent->err();
+
+  // One pod that cannot be read is no blindness, and is told of once.
+  const std::string told = fmt::format("{}/other: its cgroup is not found: looked for pod{}, *-pod",
+                                       ns, other->meta.uid.view());
+  EXPECT_TRUE(eventually([&] { return lines(told) == 1; })) << agent->err();
+  EXPECT_EQ(probe("ready"), "");
+}
+
+// The probes of an agent that hangs, and of one whose API server is away.
+TEST_F(AgentApiTest, LiveWhileItsLoopRuns) {
+  const auto pod = addPod("web");
+  startAgentAndWait();
+  ASSERT_TRUE(isReady()) << everythingOf(*pod);
+  agent->signal(SIGSTOP);
+  EXPECT_NE(probe("live").find("does not answer in time"), std::string::npos);
+  agent->signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return probe("live").empty(); }));
+  ASSERT_TRUE(plane->killApiserver());
+  ASSERT_TRUE(eventually([&] { return lines("renewing the Lease: ") > 0; })) << agent->err();
+  EXPECT_EQ(probe("live"), "");
+  EXPECT_EQ(probe("ready"), "") << "it sees its pods, and nobody can be told";
+  ASSERT_TRUE(plane->startApiserver());
+  EXPECT_TRUE(eventually([&] { return lines("renewing the Lease: works again") > 0; }))
+      << agent->err();
+  EXPECT_EQ(probe("ready"), "");
+  EXPECT_EQ(lines("blind"), 0u) << agent->err();
+  agent->signal(SIGTERM);
+  EXPECT_EQ(agent->wait(), 0) << agent->err();
+  EXPECT_NE(probe("live").find("nobody listens there"), std::string::npos);
 }
 
 TEST_F(AgentApiTest, SaysWhatIsMissing) {

@@ -10,6 +10,7 @@
 
 #include "mbcas/kube/informer.h"
 #include "test/integration/controller_fixture.h"
+#include "test/support/command.h"
 #include "test/support/fake_cgroups.h"
 #include "test/support/process.h"
 
@@ -143,8 +144,17 @@ class AgentTest : public ControllerTest {
     const std::string name = fmt::format("agent-{}", ++processes);
     std::vector<std::string> words{MBCAS_AGENT, "--kubeconfig",  agent_config,  "--node-name",
                                    node,        "--cgroup-root", cgroups.root()};
+    probe_socket = fmt::format("{}/{}.probe", plane->dir(), name);
+    words.insert(words.end(), {"--probe-socket", probe_socket});
     words.insert(words.end(), more.begin(), more.end());
     agent = std::make_unique<Process>(words, plane->dir(), name);
+  }
+  // As the kubelet asks. Empty: all is well; else what is wrong.
+  std::string probe(const std::string& what) {
+    const Outcome outcome =
+        runCommand({MBCAS_AGENT, "--probe", what, "--probe-socket", probe_socket});
+    EXPECT_EQ(outcome.exit_code == 0, outcome.out.empty()) << outcome.out << outcome.err;
+    return outcome.exit_code == 0 ? "" : outcome.out;
   }
   bool atWork() { return agent->err().find("at work on node") != std::string::npos; }
   void startAgentAndWait(const std::vector<std::string>& more = {}) {
@@ -204,6 +214,7 @@ class AgentTest : public ControllerTest {
 
   static inline std::string agent_config;
   static inline int processes = 0;
+  std::string probe_socket;  // of the agent that was started last
   FakeCgroups cgroups;
   std::mutex known_mutex;
   std::set<std::string> known;  // UIDs; guarded by known_mutex

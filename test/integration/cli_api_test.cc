@@ -1,5 +1,7 @@
 // The commands that look at a cluster, as their users run them, on a real kube-apiserver with the
 // controller at work and a fake kubelet.
+#include <algorithm>
+
 #include "mbcas/base/time.h"
 #include "test/integration/controller_fixture.h"
 #include "test/support/command.h"
@@ -67,6 +69,37 @@ TEST_F(CliTest, DoctorFindsWhatIsMissingAndThenNothing) {
             "ok: the controller's account may do what is needed\n"
             "ok: the agents' account may do what is needed\n");
   EXPECT_NE(findings(report, "pods").find(ns + "/web"), std::string::npos) << "not yet managed";
+  // Every cluster has the system's classes, and this one no quota.
+  EXPECT_NE(findings(report, "priorities").find("system-node-critical (4 times)"),
+            std::string::npos)
+      << findings(report, "priorities");
+}
+
+// What this version installs, as a server that has filled in the rest tells it, is as it should be.
+TEST_F(CliTest, DoctorComparesPoliciesWithItsOwn) {
+  const auto policies = [&] {  // whatever else is wrong with this cluster
+    const Outcome outcome = run({"doctor", "-n", ns, "-o", "json"});
+    const json report = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(report.is_discarded()) << outcome.out << outcome.err;
+    return report.is_discarded() ? "" : findings(report, "policies");
+  };
+  EXPECT_TRUE(policies().starts_with("ok: ")) << policies();
+  kubectl("delete validatingadmissionpolicy mbcas-agent-lease");
+  kubectl("delete validatingadmissionpolicybinding mbcas-original-resources");
+  kubectl(R"(patch validatingadmissionpolicybinding mbcas-agent-writes --type=merge )"
+          R"(-p '{"spec":{"validationActions":["Warn"]}}')");
+  kubectl(R"(patch validatingadmissionpolicy mbcas-controller-writes --type=json )"
+          R"(-p '[{"op":"remove","path":"/spec/validations/2"}]')");
+  const std::string found = policies();
+  kubectl("apply -k config/policy");
+  for (const char* const part :
+       {"mbcas-agent-lease is missing", "mbcas-original-resources has no binding",
+        "mbcas-agent-writes is not as this version has it (validationActions)",
+        "mbcas-controller-writes is not as this version has it (validations)"}) {
+    EXPECT_NE(found.find(part), std::string::npos) << part << "\n" << found;
+  }
+  EXPECT_EQ(std::ranges::count(found, '\n'), 4) << found;
+  EXPECT_TRUE(policies().starts_with("ok: ")) << policies();
 }
 
 TEST_F(CliTest, PodsExplainAndTopTellTheSame) {

@@ -6,6 +6,7 @@
 #include "mbcas/controller/startup.h"
 #include "mbcas/policy/quota.h"
 #include "test/integration/controller_fixture.h"
+#include "test/support/fault_proxy.h"
 
 namespace mbcas::test {
 namespace {
@@ -53,6 +54,10 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitLowered"); }));
   EXPECT_EQ(refusals(), 0);
   EXPECT_EQ(get("p")->container("main")->requests.cpu(), 100_m) << "requests are never touched";
+  EXPECT_TRUE(logged(fmt::format(
+      "resize {}/p on node-1 from 200m to 500m (manage): Accepted; a test wants it\n", ns)))
+      << log;
+  EXPECT_TRUE(logged(fmt::format("resize {}/p on node-1 from 230m to 200m (manage)", ns))) << log;
 }
 
 TEST_F(ControllerApiTest, ALowerLimitWaitsForTheCooldown) {
@@ -139,7 +144,7 @@ TEST_F(ControllerApiTest, SharesAQuotaWithoutEverBeingRefused) {
   for (const auto& pod : pods) {
     EXPECT_TRUE(eventually([&] {
       const auto now = allocation(*pod);
-      return now && now->phase == Phase::kApplied && now->applied == 600_m;
+      return now && now->phase == Phase::kClamped && now->applied == 600_m;
     })) << describe(*pod);
   }
   // One needs less: the others get it, after it has let go.
@@ -156,6 +161,182 @@ TEST_F(ControllerApiTest, WhatTheNodeCannotDoIsTakenBack) {
   startEngine();
   desire(*pod, 500_m);
   expectTakenBackAndTriedAgain(*pod);
+  EXPECT_TRUE(logged(fmt::format("resize of {}/p failed on node node-1: ", ns))) << log;
+  EXPECT_TRUE(logged("(revert): Accepted")) << log;
+}
+
+// What the server refuses is an error in the log, with what the server said.
+TEST_F(ControllerApiTest, ARefusedResizeIsLogged) {
+  const auto pod = makePod("p");
+  kubectl(
+      "patch clusterrole mbcas-controller --type json -p "
+      R"('[{"op":"test","path":"/rules/3/resources","value":["pods/resize"]},)"
+      R"({"op":"replace","path":"/rules/3/resources","value":["pods/nothing"]}]')");
+  startEngine();
+  desire(*pod, 500_m);
+  EXPECT_TRUE(eventually([&] {
+    return logged(fmt::format("resize {}/p on node-1 from 200m to 500m (manage): Rejected; ", ns));
+  })) << log;
+  kubectl("apply -k config/rbac");
+  expectApplied(*pod, 500_m);  // tried again, by itself
+}
+
+// An HPA reports its status four times a minute, and other kinds do likewise: none of that is a
+// reason to look at the pods of the namespace.
+TEST_F(ControllerApiTest, AStatusThatBoundsDoNotDependOnTouchesNoPod) {
+  const auto hpa = admin->create<kube::HorizontalPodAutoscaler>(
+      ns, R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,"scaleTargetRef":{
+      "apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource",
+      "resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":160}}}]}})");
+  ASSERT_TRUE(hpa) << hpa.error().describe();
+  ASSERT_TRUE(admin->create<kube::LimitRange>(
+      ns,
+      R"({"metadata":{"name":"r"},"spec":{"limits":[{"type":"Container","max":{"cpu":"4"}}]}})"));
+  ASSERT_TRUE(admin->create<kube::PodDisruptionBudget>(
+      ns, R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{}}})"));
+  ASSERT_TRUE(admin->create<kube::ResourceQuota>(
+      ns, R"({"metadata":{"name":"q"},"spec":{"hard":{"pods":"100"}}})"));
+  constexpr int kPods = 10;
+  constexpr int kChanges = 10;
+  std::vector<std::shared_ptr<const Pod>> pods;
+  for (int i = 0; i < kPods; ++i) pods.push_back(makePod("p" + std::to_string(i), "200m", "500m"));
+  startEngine();
+  for (const auto& pod : pods) desire(*pod, 600_m);
+  for (const auto& pod : pods) expectApplied(*pod, 600_m);
+  const auto looks = [&] { return metric("controller_runtime_reconcile_total"); };
+  const auto settled = [&] {
+    for (double before = -1;;) {
+      const double now = looks();
+      if (now == before) return now;
+      before = now;
+      std::this_thread::sleep_for(2s);
+    }
+  };
+  const double before = settled();
+  const auto patched = [](const auto& answer) {
+    EXPECT_TRUE(answer) << (answer ? "" : answer.error().describe());
+  };
+  for (int i = 1; i <= kChanges; ++i) {
+    patched(admin->patch<kube::HorizontalPodAutoscaler>(
+        ns, "h", kube::PatchType::kMerge,
+        fmt::format(R"({{"status":{{"currentReplicas":{},"desiredReplicas":2}}}})", i),
+        {.subresource = "status"}));
+    patched(admin->patch<kube::PodDisruptionBudget>(
+        ns, "b", kube::PatchType::kMerge,
+        fmt::format(R"({{"status":{{"currentHealthy":{0},"desiredHealthy":1,"expectedPods":{0},
+                    "disruptionsAllowed":0,"observedGeneration":1}}}})",
+                    i),
+        {.subresource = "status"}));
+    patched(admin->patch<kube::ResourceQuota>(
+        ns, "q", kube::PatchType::kMerge,
+        fmt::format(R"({{"status":{{"used":{{"pods":"{}"}}}}}})", i), {.subresource = "status"}));
+    const std::string label = fmt::format(R"({{"metadata":{{"labels":{{"stamp":"{}"}}}}}})", i);
+    patched(admin->patch<kube::LimitRange>(ns, "r", kube::PatchType::kMerge, label));
+    patched(admin->patch<kube::Namespace>("", ns, kube::PatchType::kMerge, label));
+  }
+  // A change that matters, to see that all of them have been noticed.
+  patched(admin->patch<kube::HorizontalPodAutoscaler>(
+      ns, "h", kube::PatchType::kMerge,
+      R"({"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
+      "type":"Utilization","averageUtilization":150}}}]}})"));
+  EXPECT_TRUE(eventually([&] { return looks() >= before + kPods; }));
+  const double looked = settled() - before;
+  fmt::print("{} looks at {} pods for {} changes that do not matter and one that does\n", looked,
+             kPods, kChanges * 5);
+  EXPECT_LT(looked, 3 * kPods);
+}
+
+// Reading the quotas of a namespace hangs: one worker waits for that, and no other.
+TEST_F(ControllerApiTest, ANamespaceWhoseQuotasHangHoldsUpNoOther) {
+  FaultProxy proxy(port());
+  std::atomic<bool> hangs = true;
+  proxy.hold([&, path = fmt::format("GET /api/v1/namespaces/{}/resourcequotas", ns)](
+                 std::string_view line) { return hangs && line.starts_with(path); });
+  engine_server = proxy.url();
+  ASSERT_TRUE(admin->create<kube::ResourceQuota>(
+      ns, R"({"metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"100"}}})"));
+  std::vector<std::shared_ptr<const Pod>> stuck;
+  for (int i = 0; i < 12; ++i) stuck.push_back(makePod("p" + std::to_string(i)));
+  std::string held = ns;
+  ns += "-other";
+  ASSERT_TRUE(
+      admin->create<kube::Namespace>("", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns)));
+  const auto other = makePod("other");
+  startEngine();
+  std::swap(ns, held);
+  for (const auto& pod : stuck) desire(*pod, 500_m);
+  EXPECT_TRUE(eventually([&] { return proxy.held() > 0; }));
+  std::swap(ns, held);
+  desire(*other, 500_m);
+  // Well before the reading times out.
+  EXPECT_TRUE(eventually([&] { return appliedIs(*other, 500_m); }, 40s)) << describe(*other);
+  EXPECT_EQ(proxy.held(), 1) << "in the namespace that hangs";
+  hangs = false;
+  removeAll<PodAllocation>();
+  removeAll<Pod>();
+  std::swap(ns, held);
+  for (const auto& pod : stuck) expectApplied(*pod, 500_m);
+}
+
+TEST_F(ControllerApiTest, AnAllocationOfAnotherNodeIsRemovedAndDoesNotCount) {
+  const auto pod = makePod("p");
+  startEngine();
+  const podallocation::Spec forged{.name_space = ns,
+                                   .pod_name = "p",
+                                   .node = "elsewhere",
+                                   .desired = 5000_m,
+                                   .wanted = 9'000'000_m,
+                                   .reason = "forged"};
+  const std::string uid = pod->meta.uid.string();
+  ASSERT_TRUE(admin->apply<PodAllocation>(ns, uid, podallocation::applySpec({"p", uid}, forged),
+                                          {.field_manager = "forger"}));
+  EXPECT_TRUE(eventually([&] { return allocation(*pod) == nullptr; })) << describe(*pod);
+  EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "ForeignAllocation"); }));
+  EXPECT_TRUE(
+      logged(fmt::format("{}/p: removed a PodAllocation that was written for node elsewhere, "
+                         "while the pod runs on node-1",
+                         ns)))
+      << log;
+  EXPECT_TRUE(sent("p").empty());
+  EXPECT_EQ(annotation("p"), "");
+  desire(*pod, 500_m);  // the agent of its node
+  expectApplied(*pod, 500_m);
+}
+
+TEST_F(ControllerApiTest, IsReadyWhileItsWatchesKeepUp) {
+  behind_after = 1s;
+  FaultProxy proxy(port());
+  engine_server = proxy.url();
+  startEngine();
+  EXPECT_TRUE(eventually([&] { return engine->ready().has_value(); }));
+  proxy.plan([](int) { return Fault{.kind = Fault::Kind::kRefuse}; });
+  proxy.cutAll();
+  EXPECT_TRUE(eventually([&] {
+    const Result<void> ready = engine->ready();
+    return !ready && ready.error().message().find("Pod is not followed: ") != std::string::npos;
+  }));
+  EXPECT_TRUE(engine->live()) << "a restart would not help";
+  stopEngine();
+}
+
+// A look that does not end makes the controller unfit, until it ends.
+TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
+  const auto pod = makePod("p");
+  std::atomic<bool> stuck = true;
+  after_step = [&](controller::Step step) {
+    while (step == controller::Step::kDecided && stuck) std::this_thread::sleep_for(10ms);
+  };
+  stuck_after = 8s;  // the agents are looked at every 5 s
+  startEngine();
+  EXPECT_TRUE(engine->live());
+  desire(*pod, 500_m);
+  EXPECT_TRUE(eventually([&] {
+    const Result<void> live = engine->live();
+    return !live && live.error().message().starts_with("a look at a pod has taken");
+  }));
+  stuck = false;
+  EXPECT_TRUE(eventually([&] { return engine->live().has_value(); }));
+  expectApplied(*pod, 500_m);
 }
 
 // Deferred: the node has no room now. After half a minute the controller takes it back, and tries
@@ -326,7 +507,7 @@ TEST_F(ControllerApiTest, OptingOutRestoresExactly) {
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "Restored"); }));
   EXPECT_TRUE(eventually([&] {
     const auto now = allocation(*pod);
-    return !now->bounds()->managed && now->phase == Phase::kApplied;
+    return !now->bounds()->managed && now->phase == Phase::kLeftAlone;
   })) << describe(*pod);
   annotate("p", "mbcas.io/managed", "");
   expectApplied(*pod, 900_m);  // and back again
@@ -429,10 +610,6 @@ TEST_F(ControllerApiTest, BadObjectsAreToldAndHarmNobody) {
   spec.pod_name = "good";
   ASSERT_TRUE(write("00000000-0000-0000-0000-000000000002", spec));
   EXPECT_TRUE(failed("00000000-0000-0000-0000-000000000002", "UID"));
-  spec.node = "elsewhere";
-  const std::string uid = good->meta.uid.string();
-  ASSERT_TRUE(write(uid, spec));
-  EXPECT_TRUE(failed(uid, "decided on node elsewhere"));
   EXPECT_FALSE(admin->apply<PodAllocation>(
       ns, "x",
       R"({"apiVersion":"allocation.mbcas.io/v1alpha1","kind":"PodAllocation","metadata":{
@@ -531,6 +708,8 @@ TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
       }
     });
   };
+  // Of a node whose agent never says anything.
+  makeNode("node-2", "1");
   const auto low = makePod("low", "100m", "400m");
   const auto high = makePod("high", "100m", "400m");
   std::jthread speaking = agent();
@@ -541,8 +720,30 @@ TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
   expectApplied(*high, 700_m);
   EXPECT_TRUE(eventually([&] { return hasEvent(*low, "CPULimitLowered"); }))
       << "told even where the first status comes after the resize";
+  EXPECT_TRUE(eventually([&] { return metric("mbcas_silent_agents") == 1; })) << log;
+  EXPECT_TRUE(logged("the agent of node node-2 is silent")) << log;
+
+  // While etcd does not answer no agent can be heard, although the API server answers /version. Nor
+  // is an agent silent that has not yet renewed its Lease in the moments after that: agents come
+  // back after a while, each after its own.
   speaking = {};
-  EXPECT_TRUE(eventually([&] { return limitOf("low") == 400_m; })) << describe(*low);
+  ASSERT_TRUE(plane->command("pause etcd"));
+  std::this_thread::sleep_for(25s);  // longer than an agent may be silent
+  ASSERT_TRUE(plane->command("resume etcd"));
+  std::this_thread::sleep_for(7s);  // the agents are looked at every 5 s
+  speaking = agent();
+  EXPECT_EQ(metric("mbcas_silent_agents"), 1) << "an outage ends no silence, and begins none";
+
+  ASSERT_TRUE(admin->remove<kube::Node>("", "node-2"));
+  EXPECT_TRUE(eventually([&] { return metric("mbcas_silent_agents") == 0; })) << log;
+  EXPECT_TRUE(logged("the agent of node node-2 is no longer waited for")) << log;
+
+  EXPECT_FALSE(logged("the agent of node node-1 is silent")) << log;
+  EXPECT_EQ(limitOf("low"), 300_m);
+
+  speaking = {};  // and a silence after the outage is noticed
+  EXPECT_TRUE(eventually([&] { return limitOf("low") == 400_m && !appliedIs(*low, 300_m); }))
+      << describe(*low);
   EXPECT_EQ(limitOf("high"), 700_m) << "never lowered";
   speaking = agent();  // it speaks again, and is listened to
   expectApplied(*low, 300_m);

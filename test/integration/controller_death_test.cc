@@ -124,7 +124,7 @@ TEST_F(ControllerDeathTest, AtEveryStepOfARestore) {
 TEST_F(ControllerDeathTest, AnotherReplicaTakesOver) {
   const auto replica = [&](const std::string& audit_log) {
     return std::make_unique<Child>(std::vector<std::string>{
-        MBCAS_CONTROLLER, "--kubeconfig", plane->kubeconfig(), "--leader-elect-lease", "3",
+        MBCAS_CONTROLLER, "--kubeconfig", plane->kubeconfig(), "--leader-elect-lease", "9",
         "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0", "--audit-log",
         audit_log, "--cooldown", "0s", "--silence", "1h", "--log-level", "error"});
   };

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,6 +103,7 @@ class ControllerTest : public KubeTest {
   // The controller's own account, with the rights of config/rbac and under the policies.
   kube::ClientConfig controllerConfig() const {
     kube::ClientConfig other = config;
+    if (!engine_server.empty()) other.server = engine_server;
     other.impersonate.user = "system:serviceaccount:mbcas-system:mbcas-controller";
     other.impersonate.groups = {"system:authenticated", "system:serviceaccounts"};
     return other;
@@ -117,6 +119,8 @@ class ControllerTest : public KubeTest {
         *controller_client,
         controller::EngineOptions{.overrides = std::move(settings),
                                   .dry_run = dry_run,
+                                  .stuck_after = stuck_after,
+                                  .behind_after = behind_after,
                                   .audit =
                                       [this](const std::string& line) {
                                         const std::lock_guard lock(audit_mutex);
@@ -126,9 +130,14 @@ class ControllerTest : public KubeTest {
                                       [this](const std::string& line) {
                                         const std::lock_guard lock(audit_mutex);
                                         log += line + "\n";
+                                      },
+                                  .after =
+                                      [this](controller::Step step) {
+                                        if (after_step) after_step(step);
                                       }});
     engine->start();
-    const Result<void> leads = engine->lead(std::chrono::minutes(2));
+    ASSERT_TRUE(engine->waitForSync(std::chrono::minutes(2)));
+    const Result<void> leads = engine->lead();
     ASSERT_TRUE(leads) << leads.error().message();
   }
   void stopEngine() {
@@ -173,8 +182,10 @@ class ControllerTest : public KubeTest {
 
   bool appliedIs(const Pod& pod, Millicores cpu) {
     const auto now = allocation(pod);
-    return now && now->phase == Phase::kApplied && now->applied == cpu &&
-           now->observed_desired == cpu && now->observed_generation == now->meta.generation;
+    // Applied only if it is what was desired.
+    return now && now->phase == (now->desired == cpu ? Phase::kApplied : Phase::kClamped) &&
+           now->applied == cpu && now->observed_desired == cpu &&
+           now->observed_generation == now->meta.generation;
   }
   // Eventually the allocation says so and the pod has it.
   void expectApplied(const Pod& pod, Millicores cpu) {
@@ -220,6 +231,21 @@ class ControllerTest : public KubeTest {
     const std::vector<std::string> reasons = eventsOf(pod);
     return std::find(reasons.begin(), reasons.end(), reason) != reasons.end();
   }
+  bool logged(const std::string& text) {
+    const std::lock_guard lock(audit_mutex);
+    return log.find(text) != std::string::npos;
+  }
+  // The value of a metric of the engine without labels, or the sum over its labels.
+  double metric(const std::string& name) const {
+    std::istringstream text(metrics->text());
+    double sum = 0;
+    for (std::string line; std::getline(text, line);) {
+      if (!line.starts_with(name) || line.size() == name.size()) continue;
+      if (line[name.size()] != ' ' && line[name.size()] != '{') continue;
+      sum += std::stod(line.substr(line.rfind(' ') + 1));
+    }
+    return sum;
+  }
   // Limits that were sent for the pod, in order.
   std::vector<std::string> sent(const std::string& pod) {
     std::vector<std::string> limits;
@@ -241,6 +267,10 @@ class ControllerTest : public KubeTest {
   std::unique_ptr<kube::Metrics> metrics;
   std::unique_ptr<kube::Client> controller_client;
   std::unique_ptr<controller::Engine> engine;
+  std::string engine_server;  // instead of the API server, to be set before startEngine()
+  Nanos stuck_after = controller::EngineOptions{}.stuck_after;
+  Nanos behind_after = controller::EngineOptions{}.behind_after;
+  std::function<void(controller::Step)> after_step;
   std::mutex audit_mutex;
   std::vector<nlohmann::json> audit;
   std::string log;

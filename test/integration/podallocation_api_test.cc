@@ -1,6 +1,7 @@
 // The definition of PodAllocation and the admission policies of config/, on a real kube-apiserver.
 #include "mbcas/podallocation/pod_allocation.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <source_location>
 #include <utility>
@@ -35,6 +36,7 @@ class PodAllocationApiTest : public KubeTest {
     kubectl("apply -k config/crd");
     awaitServed<PodAllocation>();
     kubectl("apply -k config/policy");
+    kubectl("apply -f config/rbac/restore_role.yaml");
     // A policy counts a moment after it was made: each must refuse what it is there to refuse.
     createPod(podBody("probe"));
     const std::string probe = R"({"metadata":{"labels":{"a":"b"}}})";
@@ -56,15 +58,20 @@ class PodAllocationApiTest : public KubeTest {
     EXPECT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)
   }
 
-  std::unique_ptr<Client> as(const std::string& account, const std::string& node = "") {
+  std::unique_ptr<Client> as(const std::string& user, const std::string& group,
+                             const std::string& node = "") {
     ClientConfig other = config;
-    other.impersonate.user = fmt::format("system:serviceaccount:{}:{}", kSystem, account);
-    other.impersonate.groups = {"system:authenticated", "system:serviceaccounts"};
+    other.impersonate.user = user;
+    other.impersonate.groups = {"system:authenticated", group};
     if (!node.empty()) other.impersonate.extra[kNodeKey] = {node};
     return std::make_unique<Client>(loop, other, clock);
   }
-  std::unique_ptr<Client> agent(const std::string& node) { return as("mbcas-agent", node); }
-  std::unique_ptr<Client> controller() { return as("mbcas-controller"); }
+  std::unique_ptr<Client> account(const std::string& name, const std::string& node = "") {
+    return as(fmt::format("system:serviceaccount:{}:{}", kSystem, name), "system:serviceaccounts",
+              node);
+  }
+  std::unique_ptr<Client> agent(const std::string& node) { return account("mbcas-agent", node); }
+  std::unique_ptr<Client> controller() { return account("mbcas-controller"); }
 
   Spec spec(const std::string& pod, const std::string& node = "node-1") const {
     return {.name_space = ns,
@@ -212,6 +219,8 @@ TEST_F(PodAllocationApiTest, SchemaHoldsStatusToItsWord) {
   expectRefused(status(R"({"phase":"Applied","appliedCPULimit":"500m"})"), "Applied means");
   expectRefused(status(R"({"phase":"Applied","appliedCPULimit":"500m","observedDesired":"600m"})"),
                 "Applied means");
+  expectRefused(status(R"({"phase":"Clamped","appliedCPULimit":"500m","observedDesired":"600m"})"),
+                "so does Clamped");
   expectRefused(status(R"({"phase":"Done"})"), "phase");
   expectRefused(status(R"({"appliedCPULimit":"-1"})"), "appliedCPULimit");
   expectRefused(status(R"({"bounds":{"floor":"1"}})"), "managed");
@@ -221,6 +230,10 @@ TEST_F(PodAllocationApiTest, SchemaHoldsStatusToItsWord) {
   expectTaken(status(R"({"phase":"Applied","appliedCPULimit":"0.5","observedDesired":"500m"})"));
   expectTaken(status(R"({"phase":"Pending","observedDesired":"600m"})"));
   expectTaken(status(R"({"phase":"Failed"})"));
+  expectTaken(status(R"({"phase":"LeftAlone"})"));
+  expectTaken(
+      status(R"({"phase":"Recommended","appliedCPULimit":"500m","observedDesired":"700m"})"));
+  expectTaken(status(R"({"phase":"Clamped","appliedCPULimit":"600m","observedDesired":"0.6"})"));
   // Later decisions are not held against an older status.
   expectTaken(status(R"({"phase":"Applied","appliedCPULimit":"0.5","observedDesired":"500m"})"));
   expectTaken(patch("a", R"({"spec":{"desiredCPULimit":"900m"}})"));
@@ -265,6 +278,21 @@ TEST_F(PodAllocationApiTest, AnAgentWritesForItsOwnNodeOnly) {
                 "no finalizers");
   expectRefused(change(*first, R"({"status":{"phase":"Failed"}})", "status"),
                 "an agent writes only spec");
+
+  // Nor may it fill the controller's memory. What other people added does not stand in its way.
+  expectRefused(change(*first, R"({"metadata":{"annotations":{"much":"text"}}})"),
+                "adds no annotations");
+  expectRefused(change(*first, R"({"metadata":{"labels":{"much":"text"}}})"), "no label but");
+  expectRefused(write(*first, fmt::format("{:x<64}", ""), spec("p", "node-1")), "63 characters");
+  expectTaken(change(*admin, R"({"metadata":{"annotations":{"note":"x"},"labels":{"team":"y"}}})"));
+  expectTaken(write(*first, "a", [&] {
+    Spec more = spec("p", "node-1");
+    more.desired = 800_m;
+    return more;
+  }()));
+  expectRefused(change(*first, R"({"metadata":{"annotations":{"note":"changed"}}})"),
+                "adds no annotations");
+
   expectRefused(second->remove<PodAllocation>(ns, "a"), "belongs to another node");
   expectTaken(first->remove<PodAllocation>(ns, "a"));
 
@@ -310,19 +338,27 @@ TEST_F(PodAllocationApiTest, ARealTokenIsBoundToItsNode) {
 TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
   ASSERT_TRUE(admin->create<Node>("", R"({"metadata":{"name":"n1"},"status":{
       "allocatable":{"cpu":"8","memory":"8Gi"}}})"));
-  const auto pod = createPod(podBody("p", "100m", "200m", R"("nodeName":"n1",)",
-                                     R"(,"labels":{"app":"x"},"annotations":{"note":"mine"})"));
+  const auto pod =
+      createPod(podBody("p", "100m", "200m",
+                        R"("nodeName":"n1","initContainers":[{"name":"side","image":"x",
+                        "restartPolicy":"Always","resources":{"requests":{"memory":"64Mi"},
+                        "limits":{"cpu":"20m","memory":"64Mi"}}}],)",
+                        R"(,"labels":{"app":"x"},"annotations":{"note":"mine"})"));
   const auto client = controller();
   const auto change = [&](const std::string& body, const std::string& part = "") {
     return client->patch<Pod>(ns, "p", PatchType::kStrategic, body, {.subresource = part});
   };
-  const auto annotated = client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {});
+  const auto annotated =
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {});
   ASSERT_TRUE(annotated) << annotated.error().describe();
   const auto original = parseOriginal(*find((*annotated)->meta.annotations, kOriginalResources));
   ASSERT_TRUE(original) << original.error().message();
-  EXPECT_EQ(*original, (std::vector<OriginalCpu>{{"main", 100_m, 200_m}}));
-  EXPECT_EQ(client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod), {}).error().code,
-            409)
+  EXPECT_EQ(std::ranges::count(*original, OriginalCpu{"main", 100_m, 200_m}), 1);
+  EXPECT_EQ(
+      client->patch<Pod>(ns, "p", PatchType::kMerge, annotateOriginal(*pod, currentCpu(*pod)), {})
+          .error()
+          .code,
+      409)
       << "the pod has changed since it was read";
   // From 1.36 on admission wants to know the node, and learns of it a moment later.
   EXPECT_TRUE(eventually([&] {
@@ -331,6 +367,24 @@ TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
                "resize")
         .has_value();
   }));
+
+  // A resize changes CPU: neither memory of a container or of a sidecar, nor both at once.
+  const auto resources = [](const std::string& part, const std::string& name,
+                            const std::string& values) {
+    return fmt::format(R"({{"spec":{{"{}":[{{"name":"{}","resources":{}}}]}}}})", part, name,
+                       values);
+  };
+  expectTaken(change(resources("containers", "main", R"({"requests":{"cpu":"150m"}})"), "resize"));
+  expectTaken(change(resources("initContainers", "side", R"({"limits":{"cpu":"30m"}})"), "resize"));
+  for (const char* const more :
+       {R"({"limits":{"memory":"128Mi"}})", R"({"limits":{"cpu":"400m","memory":"128Mi"}})",
+        R"({"requests":{"memory":"32Mi"}})"}) {
+    expectRefused(change(resources("containers", "main", more), "resize"), "changes only CPU");
+    expectRefused(change(resources("initContainers", "side", more), "resize"), "changes only CPU");
+    expectTaken(admin->patch<Pod>(ns, "p", PatchType::kStrategic,
+                                  resources("containers", "main", more),
+                                  {.subresource = "resize", .dry_run = true}));
+  }
 
   expectRefused(change(R"({"metadata":{"annotations":{"mbcas.io/original-resources":"{}"}}})"),
                 "never rewritten");
@@ -356,6 +410,78 @@ TEST_F(PodAllocationApiTest, TheControllerChangesOneAnnotationAndResizes) {
   expectTaken(
       admin->patch<Pod>(ns, "p", PatchType::kMerge, R"({"metadata":{"labels":{"app":"y"}}})"));
   expectTaken(admin->remove<Pod>(ns, "p", {.grace_seconds = 0}));
+}
+
+// What a tenant can write is no authority: the role `edit` may patch pods, but not resize them.
+TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
+  // The controller manager would put these together to the roles `edit` and `admin`.
+  const auto bind = [&](const std::string& user, const std::string& role, const std::string& as) {
+    kubectl(
+        fmt::format("create rolebinding -n {} {} --clusterrole={} --user={}", ns, as, role, user));
+  };
+  bind("tenant", "system:aggregate-to-edit", "tenant-edits");
+  bind("owner", "system:aggregate-to-edit", "owner-edits");
+  bind("owner", "system:aggregate-to-admin", "owner-administers");
+  bind("jane", "mbcas-restore", "jane-restores");
+  const auto tenant = as("tenant", "tenants");
+  const auto owner = as("owner", "tenants");
+  const auto jane = as("jane", "people");
+  const auto node = as("system:node:n2", "system:nodes");
+  const auto annotation = [](const std::string& value) {
+    return R"({"metadata":{"annotations":{"mbcas.io/original-resources":)" + value + "}}}";
+  };
+  const auto change = [&](Client& client, const std::string& pod, const std::string& body,
+                          const std::string& part = "") {
+    return client.patch<Pod>(ns, pod, PatchType::kMerge, body, {.subresource = part});
+  };
+  const std::string forged = annotation(R"("{\"main\":{\"request\":\"64\",\"limit\":\"64\"}}")");
+  const std::string other = R"({"metadata":{"annotations":{"mbcas.io/managed":"false"}}})";
+
+  // Pods start whatever a template says.
+  const auto copied =
+      tenant->create<Pod>(ns, podBody("copied", "100m", "200m", "",
+                                      R"(,"annotations":{"mbcas.io/original-resources":"{}"})"));
+  expectTaken(copied);
+  const auto pod = createPod(podBody("p", "100m", "200m", R"("nodeName":"n2",)"));
+  // Roles count a moment after they were bound.
+  EXPECT_TRUE(eventually([&] {
+    return change(*tenant, "p", other) && change(*owner, "p", other) && change(*jane, "p", other);
+  }));
+  EXPECT_TRUE(
+      eventually([&] { return refused(change(*tenant, "p", forged), "is kept by MBCAS"); }));
+
+  // Nobody adds it, nobody takes it away, nobody changes it; not by a detour either.
+  for (Client* const client : {tenant.get(), owner.get()}) {
+    expectRefused(change(*client, "p", forged), "may not restore podallocations");
+    expectRefused(change(*client, "p", annotation(R"("")")), "may not restore podallocations");
+  }
+  expectRefused(change(*node, "p", forged, "status"), "may not restore podallocations");
+  expectTaken(controller()->patch<Pod>(
+      ns, "p", PatchType::kMerge,
+      annotateOriginal(**admin->get<Pod>(ns, "p"), {{"main", 100_m, 200_m}}), {}));
+  for (Client* const client : {tenant.get(), owner.get()}) {
+    expectRefused(change(*client, "p", forged), "may not restore podallocations");
+    expectRefused(change(*client, "p", annotation("null")), "may not restore podallocations");
+    expectRefused(change(*client, "copied", annotation("null")), "may not restore podallocations");
+    expectRefused(change(*client, "p", R"({"metadata":{"annotations":null}})"),
+                  "may not restore podallocations");
+  }
+  expectRefused(change(*node, "p", annotation("null"), "status"), "may not restore podallocations");
+  const std::string before((*admin->get<Pod>(ns, "p"))->meta.resource_version.view());
+
+  // Everything else goes on: other keys, the kubelet's reports, a debugging container.
+  expectTaken(change(*tenant, "p", R"({"metadata":{"annotations":{"mbcas.io/managed":null}}})"));
+  expectTaken(change(*node, "p", R"({"status":{"phase":"Running"}})", "status"));
+  expectTaken(
+      admin->patch<Pod>(ns, "p", PatchType::kStrategic,
+                        R"({"spec":{"ephemeralContainers":[{"name":"debug","image":"x"}]}})",
+                        {.subresource = "ephemeralcontainers"}));
+  EXPECT_NE((*admin->get<Pod>(ns, "p"))->meta.resource_version, before);
+
+  // Who may restore may, in that namespace only; so may a cluster-admin.
+  expectTaken(change(*jane, "p", annotation("null")));
+  expectTaken(change(*admin, "p", forged));
+  expectTaken(change(*admin, "p", annotation("null")));
 }
 
 }  // namespace

@@ -78,6 +78,14 @@ class FakeCgroups::Impl {
     putLimit(pod.path,
              Millicores(limit.count() * static_cast<std::int64_t>(pod.containers.size())));
   }
+  void readable(bool readable) {
+    const std::scoped_lock lock(mutex_);
+    readable_ = readable;
+    for (const auto& [uid, pod] : pods_) {
+      for (const std::string& path : pod.containers) put(path, pod.counters);
+      put(pod.path, pod.counters);
+    }
+  }
 
  private:
   // In one write of always the same length, over what was there: who reads meanwhile sees the old
@@ -91,6 +99,7 @@ class FakeCgroups::Impl {
   }
   void put(const std::string& path, const Counters& counters) {
     const std::string directory = path.empty() ? path : path + "/";
+    if (!readable_ && !path.empty()) return overwrite(directory + "cpu.stat", "usage_usec ???");
     overwrite(directory + "cpu.stat",
               fmt::format("usage_usec {:015}\nuser_usec {:015}\nsystem_usec 0\nnr_periods {:012}\n"
                           "nr_throttled {:012}\nthrottled_usec {:015}\n",
@@ -146,6 +155,7 @@ class FakeCgroups::Impl {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   std::map<std::string, FakePod, std::less<>> pods_;  // guarded by mutex_
+  bool readable_ = true;                              // guarded by mutex_
   std::jthread thread_;
 };
 
@@ -167,6 +177,9 @@ void FakeCgroups::load(std::string_view uid, Millicores cpu) {
 }
 void FakeCgroups::limit(std::string_view uid, Millicores limit) {
   impl_->limit(uid, limit);
+}
+void FakeCgroups::readable(bool readable) {
+  impl_->readable(readable);
 }
 
 }  // namespace mbcas::test

@@ -29,6 +29,8 @@ class FakeCgroups {
   void remove(std::string_view uid);
   void load(std::string_view uid, Millicores cpu);
   void limit(std::string_view uid, Millicores limit);
+  // The files of pods, not of the root, hold nothing that makes sense until they may be read again.
+  void readable(bool readable);
 
  private:
   class Impl;

@@ -67,9 +67,11 @@ struct FaultProxy::Impl {
   std::atomic<int> cuts = 0;  // how often cutAll was called
   std::atomic<int> count = 0;
   std::mutex mutex;
-  std::function<Fault(int)> plan;  // guarded by mutex
-  std::string last_tunnel;         // guarded by mutex
-  std::atomic<int> carriers = 0;   // connections that are being carried
+  std::function<Fault(int)> plan;              // guarded by mutex
+  std::function<bool(std::string_view)> hold;  // guarded by mutex
+  std::string last_tunnel;                     // guarded by mutex
+  std::atomic<int> held = 0;
+  std::atomic<int> carriers = 0;  // connections that are being carried
   std::thread acceptor;
 
   bool listen() {
@@ -179,17 +181,45 @@ struct FaultProxy::Impl {
     ::close(client);
   }
 
+  bool holds(std::string_view line) {
+    const std::scoped_lock lock(mutex);
+    return hold && hold(line);
+  }
+
+  // Waits while the request is held. False: the connection is over. Clients wait for the answer
+  // before they send the next request, so a request begins with the piece that brings it; the rest
+  // of one has no method and path at its beginning.
+  bool letGo(int client, std::string_view piece, int cut) {
+    const std::string_view line = piece.substr(0, piece.find('\r'));
+    if (line.find(" /") == std::string_view::npos || !holds(line)) return true;
+    ++held;
+    bool open = true;
+    while (open && !over(cut) && holds(line)) {
+      std::array<char, 1> next;
+      open = !readable(client) || ::recv(client, next.data(), next.size(), MSG_PEEK) > 0;
+    }
+    --held;
+    return open && !over(cut);
+  }
+
   // Both ways until one end closes or the fault strikes.
-  void forward(int client, int upstream, SSL* ssl, const Fault& fault, int cut) const {
+  void forward(int client, int upstream, SSL* ssl, const Fault& fault, int cut) {
     std::array<char, 16384> buffer;
     std::size_t answered = 0;
     bool silent = false;
+    bool meant = fault.request.empty();  // the request under way is one that the fault is for
     while (!over(cut)) {
       std::array<pollfd, 2> fds = {pollfd{client, POLLIN, 0}, pollfd{upstream, POLLIN, 0}};
       if (SSL_pending(ssl) == 0) ::poll(fds.data(), silent ? 1 : 2, kPollMs);
       if (fds[0].revents != 0) {
         const ssize_t got = ::recv(client, buffer.data(), buffer.size(), 0);
         if (got <= 0) return;
+        const std::string_view request(buffer.data(), static_cast<std::size_t>(got));
+        if (!fault.request.empty() && request.find(" HTTP/1.1\r\n") != std::string_view::npos) {
+          meant = request.find(fault.request) != std::string_view::npos;
+          answered = 0;
+        }
+        if (!letGo(client, request, cut)) return;
         if (SSL_write(ssl, buffer.data(), static_cast<int>(got)) <= 0) return;
       }
       if (silent || (fds[1].revents == 0 && SSL_pending(ssl) == 0)) continue;
@@ -197,7 +227,8 @@ struct FaultProxy::Impl {
       if (got <= 0 && SSL_get_error(ssl, got) == SSL_ERROR_WANT_READ) continue;  // a session ticket
       if (got <= 0) return finish(client);
       std::string_view piece(buffer.data(), static_cast<std::size_t>(got));
-      const bool strikes = fault.kind != Fault::Kind::kNone && fault.kind != Fault::Kind::kDelay &&
+      const bool strikes = meant && fault.kind != Fault::Kind::kNone &&
+                           fault.kind != Fault::Kind::kDelay &&
                            answered + piece.size() > fault.after;
       if (strikes) piece = piece.substr(0, fault.after - std::min(fault.after, answered));
       if (fault.kind == Fault::Kind::kDelay) std::this_thread::sleep_for(fault.delay);
@@ -247,6 +278,15 @@ void FaultProxy::plan(std::function<Fault(int)> plan) {
   const std::scoped_lock lock(impl_->mutex);
   impl_->plan = std::move(plan);
   impl_->count = 0;
+}
+
+void FaultProxy::hold(std::function<bool(std::string_view)> which) {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->hold = std::move(which);
+}
+
+int FaultProxy::held() const {
+  return impl_->held;
 }
 
 void FaultProxy::cutAll() {

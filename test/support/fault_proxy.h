@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace mbcas::test {
 
@@ -28,6 +29,9 @@ struct Fault {
   std::chrono::milliseconds delay{0};
   int status = 503;
   int retry_after = -1;
+  // Only answers to requests that contain this in their first line or head; empty: to all. For
+  // kHalfOpen, kCut, kTruncate and kGarbage.
+  std::string request{};
 };
 
 class FaultProxy {
@@ -41,6 +45,10 @@ class FaultProxy {
   std::string url() const;  // http://127.0.0.1:PORT
   // For connections from now on; the count starts again at 0.
   void plan(std::function<Fault(int connection)> plan);
+  // Keeps requests back, unforwarded, for as long as `which` says so of their first line
+  // ("GET /api/v1/pods?limit=500 HTTP/1.1"). Asked every few milliseconds, on several threads.
+  void hold(std::function<bool(std::string_view request_line)> which);
+  int held() const;  // requests that are kept back now
   // Resets every connection that is open now.
   void cutAll();
   int connections() const;         // since the plan was set

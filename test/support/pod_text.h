@@ -40,9 +40,6 @@ inline std::string textOf(const kube::ObjectMeta& meta) {
     text += fmt::format("  owner {} {} {} {}\n", owner.kind.view(), owner.name.view(),
                         owner.uid.view(), owner.controller);
   }
-  for (const kube::Str& finalizer : meta.finalizers) {
-    text += fmt::format("  finalizer {}\n", finalizer.view());
-  }
   return text;
 }
 

@@ -223,6 +223,16 @@ void RecordedServer::fail(const std::string& path, int code, const std::string& 
   impl_->content["texts"][path] = status(code, reason, message);
 }
 
+void RecordedServer::change(const std::string& patch) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->content.merge_patch(json::parse(patch));
+}
+
+std::string RecordedServer::content() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->content.dump();
+}
+
 void RecordedServer::hang() {
   impl_->hangs = true;
 }

@@ -24,6 +24,10 @@ class RecordedServer {
   // From now on that path answers with this status.
   void fail(const std::string& path, int code, const std::string& reason,
             const std::string& message);
+  // Changes what was written down, by a JSON merge patch.
+  void change(const std::string& patch);
+  // What there is, as the file has it.
+  std::string content() const;
   // From now on it accepts requests and answers none.
   void hang();
   // "GET /api/v1/pods?limit=500", in order.

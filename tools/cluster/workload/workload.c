@@ -12,6 +12,8 @@
 //                                                           each request a line: when it was due (ms of
 //                                                           the clock CLOCK_MONOTONIC), its latency in ms,
 //                                                           and 1 if it was answered; S gives the moments
+//   workload stat                                           what the kernel counts of this container: the
+//                                                           files cpu.stat and cpu.stat.local
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -277,6 +279,33 @@ static void quit(int unused) {
   _exit(0);
 }
 
+// Copies a file of the container's own cgroup to standard output; 0 where there is none. The cgroup is
+// where the runtime mounts it: at the top on cgroup v2, in the directory of the cpu controller on v1.
+static int showCgroupFile(const char* name) {
+  const char* places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
+  for (unsigned i = 0; i < sizeof places / sizeof *places; ++i) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s/%s", places[i], name);
+    FILE* file = fopen(text, "r");
+    if (!file) continue;
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    printf("%s:\n", name);
+    fwrite(text, 1, size, stdout);
+    return 1;
+  }
+  return 0;
+}
+
+static int runStat(void) {
+  if (!showCgroupFile("cpu.stat")) {
+    fprintf(stderr, "workload: no cpu.stat below /sys/fs/cgroup\n");
+    return 1;
+  }
+  showCgroupFile("cpu.stat.local");  // newer kernels only
+  return 0;
+}
+
 int main(int argc, char** argv) {
   // The first process of a container gets no default action for signals.
   signal(SIGTERM, quit);
@@ -284,6 +313,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_IGN);  // reaps, where processes share one pid namespace
   const char* command = argc >= 2 ? argv[1] : "";
+  if (strcmp(command, "stat") == 0) return runStat();
   if (strcmp(command, "burn") == 0) return runBurn(argc - 2, argv + 2);
   if (strcmp(command, "serve") == 0 && argc >= 3) return runServe(atoi(argv[2]), argc - 3, argv + 3);
   if (strcmp(command, "drive") == 0 && argc >= 3) return runDrive(atoi(argv[2]), argc - 3, argv + 3);
@@ -294,6 +324,6 @@ int main(int argc, char** argv) {
     for (;;) pause();
   }
   fprintf(stderr, "usage: workload pause | burn [options] | serve PORT [options] | load ADDRESS PORT "
-                  "[options] | drive PORT [options]\n");
+                  "[options] | drive PORT [options] | stat\n");
   return 2;
 }
