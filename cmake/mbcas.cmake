@@ -11,8 +11,8 @@
 #       other beside it. Tests run in the root of the source tree, so they open test/golden/... by
 #       that name.
 #   mbcas_realtime_tests()
-#       All tests of this directory that are no unit tests depend on the real time: on a machine that
-#       other work keeps busy scripts/test may try one again.
+#       All tests of this directory that are no unit tests depend on the real time, as those of
+#       mbcas_test do: on a machine that other work keeps busy scripts/test may try one again.
 #   mbcas_benchmark(market_benchmark SOURCES ... DEPENDS ...)
 #   mbcas_fuzzer(quantity_fuzzer DEPENDS base)        built from <name>.cc, seeds in corpus/<name>/
 
@@ -114,6 +114,8 @@ function(mbcas_test name)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(T_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})
+  else()
+    set_tests_properties(${T_LABEL}.${name} PROPERTIES LABELS "${T_LABEL};realtime")
   endif()
   set_tests_properties(${T_LABEL}.${name} PROPERTIES RUN_SERIAL ${T_SERIAL})
 endfunction()
@@ -122,7 +124,7 @@ function(mbcas_realtime_tests)
   get_property(tests DIRECTORY PROPERTY TESTS)
   foreach(test IN LISTS tests)
     get_property(labels TEST ${test} PROPERTY LABELS)
-    if(NOT "unit" IN_LIST labels)
+    if(NOT "unit" IN_LIST labels AND NOT "realtime" IN_LIST labels)
       set_tests_properties(${test} PROPERTIES LABELS "${labels};realtime")
     endif()
   endforeach()
