@@ -158,7 +158,7 @@ class Others:
             return 0.0
         return max(0.0, (after[1] - before[1] - (after[2] - before[2])) / took)
 
-#A quarter of the most that cgroup v1 and v2 allow, which the kernel's own tests have.
+# A quarter of the most that cgroup v1 and v2 allow, which the kernel's own tests have.
 HEAVY = {"cpu.shares": 65536, "cpu.weight": 2500}
 
 
@@ -173,8 +173,6 @@ class Heavy:
         for top in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"):
             path = pathlib.Path(top) / f"mbcas-tests-{os.getpid()}"
             try:
-                if (path.parent / "cgroup.subtree_control").exists():
-                    (path.parent / "cgroup.subtree_control").write_text("+cpu")
                 path.mkdir()
             except OSError:
                 continue
