@@ -156,7 +156,7 @@ TEST_F(ClusterCommands, APodThatCannotBeRead) {
   EXPECT_NE(list.out.find("web-1"), std::string::npos) << list.out;
 }
 
-// Everything that somebody else chose says what a terminal would obey: colours, a title, the end of
+// Everything that a tenant can choose says what a terminal would obey: colours, a title, the end of
 // a line, another direction of writing.
 const std::string kHostile = "\x1b[31m\x07\r\nFORGED\u009b2J\x7f\u202e\u2066 <b>&";
 

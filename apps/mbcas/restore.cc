@@ -51,21 +51,30 @@ void complain(std::string_view message) {
   cli::complain("mbcas restore", message);
 }
 
+// The object of this name, or null if there is none or it may not be read. By a list, because the
+// controller's account, with which the chart restores, may list what it may not get.
+template <class T>
+std::shared_ptr<const T> named(kube::Client& client, std::string_view name_space,
+                               std::string_view name) {
+  auto list = client.list<T>({.name_space = std::string(name_space),
+                              .field_selector = fmt::format("metadata.name={}", name)});
+  return list && !list->items.empty() ? list->items.front() : nullptr;
+}
+
 // What restores the pod, as the controller itself would: what may not be read bounds nothing.
 Result<std::vector<podallocation::OriginalCpu>> originalOf(kube::Client& client,
                                                            const kube::Pod& pod) {
-  const auto allocation =
-      client.get<podallocation::PodAllocation>(pod.meta.namespace_, pod.meta.uid);
-  if (allocation && !(*allocation)->original.empty()) {
-    return policy::recordedOriginal(pod, allocation->get());
+  const std::string_view name_space = pod.meta.namespace_;
+  const auto allocation = named<podallocation::PodAllocation>(client, name_space, pod.meta.uid);
+  if (allocation && !allocation->original.empty()) {
+    return policy::recordedOriginal(pod, allocation.get());
   }
   if (!controller::hasOriginal(pod)) return std::vector<podallocation::OriginalCpu>{};
   policy::NamespaceObjects objects;
-  if (auto ranges = client.list<kube::LimitRange>({.name_space = pod.meta.namespace_.string()})) {
+  if (auto ranges = client.list<kube::LimitRange>({.name_space = std::string(name_space)})) {
     objects.ranges = std::move(ranges->items);
   }
-  const auto node = client.get<kube::Node>("", pod.node);
-  return policy::wayBack(pod, nullptr, objects, node ? node->get() : nullptr);
+  return policy::wayBack(pod, nullptr, objects, named<kube::Node>(client, "", pod.node).get());
 }
 
 // The controller may be at it too, so every step begins with the pod as it is: of an older one it
@@ -96,7 +105,7 @@ Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nano
       return failure(fmt::format("{}: {}", resize::name(outcome.verdict), outcome.message));
     }
   }
-  return failure("somebody else keeps changing it");
+  return failure("another writer keeps changing it");
 }
 
 // Whether all could be restored. After `end` no other pod is begun with.

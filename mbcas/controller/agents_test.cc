@@ -54,7 +54,7 @@ TEST(AgentWatch, AnOutageOfTheServerIsNobodysSilence) {
   watch.serverServes(false, start + 30s);
   EXPECT_FALSE(suspected(watch, start + 5min));
   watch.serverServes(true, start + 5min);
-  EXPECT_FALSE(suspected(watch, start + 5min + 59s)) << "the whole time anew";
+  EXPECT_FALSE(suspected(watch, start + 5min + 59s)) << "the whole time again";
   EXPECT_TRUE(suspected(watch, start + 6min));
 }
 

@@ -347,7 +347,7 @@ class Engine::Impl {
     }
   }
 
-  // The thread beside the workers: begins the work of a leader, and listens for agents.
+  // The thread next to the workers: begins the work of a leader, and listens for agents.
   void attend(const std::stop_token& stop) {
     std::optional<MonotonicTime> looked_for_vpas;
     bool at_work = false;

@@ -91,7 +91,8 @@ void Replica::lead() {
 
 void Replica::newLeader(const std::string& leader) const {
   if (leader == options_.election->identity) return;
-  log(leader.empty() ? "stands by; nobody leads at present" : "stands by; the leader is " + leader);
+  log(leader.empty() ? "stands by; no replica leads at present"
+                     : "stands by; the leader is " + leader);
 }
 
 bool Replica::leads() const {

@@ -9,7 +9,7 @@
 //   // at the end of every piece of work, whether or not it had a turn:
 //   if (auto key = turns.next()) queue.add(*key);
 //
-// No pod is forgotten: whoever waits, waits for a turn that somebody has, or for a key that next()
+// No pod is forgotten: whoever waits, waits for a turn that another has, or for a key that next()
 // has named; the work of both ends with a call of next().
 #pragma once
 

@@ -241,7 +241,7 @@ class HealthServer::Impl {
     }
   }
 
-  // Out of descriptors, accept() fails at once as long as somebody waits.
+  // Out of descriptors, accept() fails at once as long as a client waits.
   static void waitForDescriptors() {
     if (errno != EMFILE && errno != ENFILE) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

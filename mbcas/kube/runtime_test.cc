@@ -366,7 +366,7 @@ TEST(LeaderRules, WritesNothingBackThatIsNotKnownExactly) {
   FakeLease lease;
   Candidate candidate(lease, "a", Nanos(0));
   candidate.rules.attempt(0);
-  // Somebody has put the lease into a far future, and its count to the end.
+  // Another writer has put the lease into a far future, and its count to the end.
   lease.record.acquired = kLatestTime;
   lease.record.renewed = kLatestTime;
   lease.record.transitions = INT32_MAX;

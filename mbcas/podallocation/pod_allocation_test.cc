@@ -50,7 +50,7 @@ TEST(PodAllocation, EveryPhaseHasItsName) {
                                           name(phase)));
     EXPECT_EQ(read->phase, phase) << name(phase);
   }
-  // Of a later version, or of nobody: no reason to refuse the object.
+  // Of a later version, or of none: no reason to refuse the object.
   EXPECT_EQ(
       decoded(R"({"metadata":{"name":"u","namespace":"n"},"status":{"phase":"Done"}})")->phase,
       Phase::kUnset);

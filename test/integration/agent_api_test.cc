@@ -386,7 +386,7 @@ TEST_F(AgentApiTest, LiveWhileItsLoopRuns) {
   ASSERT_TRUE(plane->killApiserver());
   ASSERT_TRUE(eventually([&] { return lines("renewing the Lease: ") > 0; })) << agent->err();
   EXPECT_EQ(probe("live"), "");
-  EXPECT_EQ(probe("ready"), "") << "it sees its pods, and nobody can be told";
+  EXPECT_EQ(probe("ready"), "") << "it sees its pods, and the server is away";
   ASSERT_TRUE(plane->startApiserver());
   EXPECT_TRUE(eventually([&] { return lines("renewing the Lease: works again") > 0; }))
       << agent->err();

@@ -1,5 +1,5 @@
 // Several controllers, of which one may work. The API server's own audit log shows who has written
-// what and when: after another has taken the lease, nobody writes but that one.
+// what and when: after another has taken the lease, no one writes but that one.
 #include <signal.h>
 
 #include <fstream>
@@ -128,7 +128,7 @@ contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
       ++counted;
       if (write.user != holder) {
         wrong.push_back(fmt::format("{} {} {}, while {} led", write.at, write.user, write.what,
-                                    holder.empty() ? "nobody" : holder));
+                                    holder.empty() ? "no replica" : holder));
       }
     }
     fmt::print("{} writes of replicas, {} of them not by the leader\n", counted, wrong.size());
@@ -156,7 +156,7 @@ TEST_F(ControllerLeaderTest, ACandidateThatHasNotSeenTheClusterLeavesTheLeaseToO
 
   const auto a = replica(kA, proxy.url());
   ASSERT_TRUE(eventually([&] { return proxy.held() > 0; })) << a->err();
-  // For more than a lease nobody leads, and it does not take the lease.
+  // For more than a lease no one leads, and it does not take the lease.
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(leader(), "");
     std::this_thread::sleep_for(100ms);

@@ -450,7 +450,7 @@ TEST_F(PodAllocationApiTest, OnlyWhoMayRestoreChangesTheWayBack) {
   EXPECT_TRUE(
       eventually([&] { return refused(change(*tenant, "p", forged), "is kept by MBCAS"); }));
 
-  // Nobody adds it, nobody takes it away, nobody changes it; not by a detour either.
+  // No one else adds it, takes it away or changes it; not by a detour either.
   for (Client* const client : {tenant.get(), owner.get()}) {
     expectRefused(change(*client, "p", forged), "may not restore podallocations");
     expectRefused(change(*client, "p", annotation(R"("")")), "may not restore podallocations");
