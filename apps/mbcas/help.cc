@@ -83,13 +83,13 @@ A pod, or a namespace, opts out for good by label or annotation:
     {"restoring", "How to get back what pods declared",
      R"(One pod:            mbcas restore shop/web-1
 Everything, now:    mbcas pause        (mbcas resume goes on)
-For good:           mbcas restore --all, then kubectl delete -k config. (helm uninstall restores
-                    by itself.)
+For good:           mbcas restore --all, then kubectl delete -k config --ignore-not-found
+                    (helm uninstall restores by itself)
 A machine:          `mbcas run` puts every limit back when it ends; after a crash
                     mbcas restore --host, and the next `mbcas run` does it too
 
-On a cluster each pod carries what it declared in its annotation mbcas.io/original-resources, so that
-the way back does not depend on anything that runs. A pod that is restored and still managed is
+On a cluster what a pod declared is recorded in the status of its PodAllocation, and in the pod's
+annotation mbcas.io/original-resources, so that the way back does not depend on anything that runs. A pod that is restored and still managed is
 changed again; to keep it as it is, opt it out first (mbcas help modes).
 )"},
     {"annotations", "What can be written on pods and namespaces", R"(On a pod (annotations):

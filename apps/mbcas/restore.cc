@@ -24,7 +24,7 @@ using PodPtr = std::shared_ptr<const kube::Pod>;
 
 constexpr const char* kFooter = R"(Examples:
   mbcas restore shop/web-1
-  mbcas restore --all        # pauses MBCAS first: before kubectl delete -k config
+  mbcas restore --all        # pauses MBCAS first; then kubectl delete -k config
   mbcas restore --host       # limits of this machine's cgroups, after `mbcas run` was killed
 
 What a pod declared is recorded in the status of its PodAllocation, and in the pod's annotation
