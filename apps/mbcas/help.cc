@@ -89,8 +89,9 @@ A machine:          `mbcas run` puts every limit back when it ends; after a cras
                     mbcas restore --host, and the next `mbcas run` does it too
 
 On a cluster what a pod declared is recorded in the status of its PodAllocation, and in the pod's
-annotation mbcas.io/original-resources, so that the way back does not depend on anything that runs. A pod that is restored and still managed is
-changed again; to keep it as it is, opt it out first (mbcas help modes).
+annotation mbcas.io/original-resources, so that the way back does not depend on anything that runs.
+A pod that is restored and still managed is changed again; to keep it as it is, opt it out first
+(mbcas help modes).
 )"},
     {"annotations", "What can be written on pods and namespaces", R"(On a pod (annotations):
 
