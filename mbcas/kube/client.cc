@@ -637,8 +637,11 @@ struct ListReader::Impl {
       return true;
     }
     Result<PassedOver> found = identify(object.error());
-    if (found && passed_over) passed_over(*std::move(found));
-    if (!found) failed = failure(std::move(found).error());
+    if (!found) {
+      failed = failure(std::move(found).error());
+    } else if (passed_over) {
+      passed_over(*std::move(found));
+    }
     return failed.has_value();
   }
 };

@@ -964,7 +964,7 @@ TEST_F(ClientTest, TheHealthServerRefusesWhatIsNoRequest) {
     std::string answer;
     char piece[512];
     for (ssize_t got = 0; (got = ::recv(fd, piece, sizeof piece, 0)) > 0;)
-      answer.append(piece, got);
+      answer.append(piece, static_cast<std::size_t>(got));
     ::close(fd);
     return answer.substr(0, answer.find("\r\n"));
   };

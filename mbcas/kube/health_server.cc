@@ -70,7 +70,7 @@ std::string answer(const Page& page) {
 }
 
 HealthServer::Check withoutReason(std::function<bool()> check) {
-  return [check = std::move(check)]() -> Result<void> {
+  return [check = std::move(check)] -> Result<void> {
     if (!check()) return failure("not yet");
     return {};
   };
@@ -109,7 +109,7 @@ class HealthServer::Impl {
  public:
   explicit Impl(Metrics& metrics) {
     pages_["/metrics"] = {"text/plain; version=0.0.4; charset=utf-8",
-                          [&metrics]() -> Result<std::string> { return metrics.text(); }};
+                          [&metrics] -> Result<std::string> { return metrics.text(); }};
   }
   ~Impl() { stop(); }
   Impl(const Impl&) = delete;
@@ -199,7 +199,9 @@ class HealthServer::Impl {
       std::optional<SteadyTime> next;
       for (const Connection& connection : connections_) {
         // While its page is being made only its deadline counts.
-        const short events = !connection.answer.empty() ? POLLOUT : connection.asked ? 0 : POLLIN;
+        short events = POLLIN;
+        if (connection.asked) events = 0;
+        if (!connection.answer.empty()) events = POLLOUT;
         polled.push_back({.fd = connection.fd, .events = events, .revents = 0});
         next = std::min(next.value_or(connection.deadline), connection.deadline);
       }
@@ -254,7 +256,7 @@ class HealthServer::Impl {
     const std::scoped_lock lock(mutex_);
     for (auto& [id, text] : made_) {
       for (Connection& connection : connections_) {
-        if (connection.id == id) connection.answer = std::move(text);
+        if (connection.id == id) connection.answer.swap(text);
       }
     }
     made_.clear();

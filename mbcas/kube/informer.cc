@@ -94,6 +94,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   std::vector<PassedOver> passedOver() const {
     std::vector<PassedOver> objects;
     const std::scoped_lock lock(seen_mutex_);
+    objects.reserve(passed_over_.objects.size());
     for (const auto& [key, object] : passed_over_.objects) objects.push_back(object);
     return objects;
   }

@@ -339,8 +339,8 @@ PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* all
                    const NamespaceObjects& objects, const kube::Node* node,
                    const Settings& settings, Nanos not_ready_for) {
   PodPolicy policy;
-  Result<std::vector<OriginalCpu>> original = wayBack(pod, allocation, objects, node);
-  if (original) policy.original = *std::move(original);
+  const Result<std::vector<OriginalCpu>> original = wayBack(pod, allocation, objects, node);
+  if (original) policy.original = *original;
   if (objects.name_space) policy.mode = effectiveMode(*objects.name_space, settings);
   const auto alone = [&](Apart apart) {
     policy.managed = false;
