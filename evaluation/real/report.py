@@ -84,7 +84,7 @@ class Table:
         self.seconds = {policy: runs[0]["scenario"].seconds for policy, runs in policies.items()}
 
     def add_psi_improvement(self):
-        """Compared with the median of static limits. Their own is left out: it is 0 by definition."""
+        """Compared with the median of static limits, whose own is left out: it is 0."""
         static = self.median("static", "waited") if "static" in self.rows else None
         for policy, row in self.rows.items():
             row["psi"] = [None if not static or waited is None or policy == "static"
