@@ -23,6 +23,8 @@ using resize::Verdict;
 constexpr Nanos kWorthSaying = std::chrono::seconds(3);
 constexpr Nanos kSlowKubelet = std::chrono::seconds(30);
 constexpr Nanos kDeferredPatience = std::chrono::seconds(30);
+// Anyone may write a budget that can never be met, and it must not keep a pod from ever yielding.
+constexpr Nanos kDisruptionPatience = std::chrono::minutes(10);
 constexpr Nanos kWaitForRoom = std::chrono::seconds(2);
 constexpr Nanos kWaitForRaises = std::chrono::milliseconds(500);
 
@@ -463,7 +465,7 @@ class Decider {
         .desired = wanted,
         .constrained = s_.reclaims_only_when_scarce && wanted < policy_.declared(),
         .lower_slowly = policy_.scaled_by_hpa,
-        .no_decrease = policy_.no_decrease};
+        .no_decrease = noDecrease()};
     control::Allowed allowed = control::guard(change, s_.guards);
     if (!s_.may_raise && allowed.limit > in_force) {
       allowed = {in_force, Hold::kRaiseRate, s_.now + kWaitForRaises};
@@ -477,6 +479,9 @@ class Decider {
     }
     if (allowed.again) {
       decision_.again = std::max(Nanos(0), *allowed.again - s_.now);
+    }
+    if (allowed.held_by == Hold::kDisruption) {
+      decision_.again = *memory_.disrupted_since + kDisruptionPatience - s_.now;
     }
     const std::vector<Millicores> split = splitOf(allowed.limit);
     resize::Request request;
@@ -509,6 +514,16 @@ class Decider {
                          : waiting(allowed.held_by));
     }
     send(std::move(request), Purpose::kManage);
+  }
+
+  Hold noDecrease() {
+    if (policy_.no_decrease != Hold::kDisruption) {
+      memory_.disrupted_since.reset();
+      return policy_.no_decrease;
+    }
+    if (!memory_.disrupted_since) memory_.disrupted_since = s_.now;
+    const bool over = s_.now - *memory_.disrupted_since >= kDisruptionPatience;
+    return over ? Hold::kNothing : Hold::kDisruption;
   }
 
   void applied(Millicores wanted) {

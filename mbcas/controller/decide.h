@@ -37,6 +37,7 @@ struct PodMemory {
   bool reverting = false;                     // the attempt takes back one that failed
   std::optional<MonotonicTime> last_change;
   std::optional<MonotonicTime> not_ready_since;
+  std::optional<MonotonicTime> disrupted_since;  // a budget of its pods is not met since then
   // What we have written into the spec, or found to be ours; nothing: unknown.
   std::optional<std::vector<podallocation::OriginalCpu>> ours;
   std::int64_t asked = 0;  // generation of the pod of which it is known who wrote it

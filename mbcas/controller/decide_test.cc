@@ -42,6 +42,7 @@ struct World {
   MonotonicTime now{1h};
   bool agent_silent = false;
   bool dry_run = false;
+  bool budget_unmet = false;
   std::optional<Millicores> room{};
   bool may_raise = true;
 
@@ -72,12 +73,18 @@ struct World {
                     namespace_meta, mode));
     pod_ = *pod;
     allocation_ = *allocation;
+    std::vector<std::shared_ptr<const kube::PodDisruptionBudget>> budgets;
+    if (budget_unmet) {
+      budgets.push_back(*kube::decodeObject<kube::PodDisruptionBudget>(
+          R"({"metadata":{"name":"b"},"spec":{"selector":{}},
+              "status":{"currentHealthy":0,"desiredHealthy":1}})"));
+    }
     Situation situation{
         .pod = pod_.get(),
         .allocation = has_allocation ? allocation_.get() : nullptr,
         .policy = policy::judgePod(*pod_, has_allocation ? allocation_.get() : nullptr,
-                                   {.name_space = *name_space}, node->get(), settings,
-                                   ready ? Nanos(0) : Nanos(1)),
+                                   {.name_space = *name_space, .budgets = budgets}, node->get(),
+                                   settings, ready ? Nanos(0) : Nanos(1)),
         .guards = settings.law.guards,
         .agent_silent = agent_silent,
         .dry_run = dry_run,
@@ -215,6 +222,24 @@ TEST(Decide, NotReadyIsNotLowered) {
   EXPECT_NE(decision.status->reason.find("not ready"), std::string::npos);
   world.desire("2500m");
   EXPECT_EQ(onlyLimit(world.decide()), 2500_m) << "raises are free";
+}
+
+TEST(Decide, ABudgetThatIsNeverMetMakesNoPodImmune) {
+  World world = managed("2", "1500m");
+  world.budget_unmet = true;
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.again, Nanos(10min));
+  world.now += 9min;
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing);
+  world.now += 1min;
+  EXPECT_EQ(onlyLimit(world.decide(memory)), 1500_m);
+  // Met and unmet again, it holds again.
+  world.budget_unmet = false;
+  (void)world.decide(memory);
+  world.budget_unmet = true;
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing);
 }
 
 TEST(Decide, FollowsAResizeToItsEnd) {
