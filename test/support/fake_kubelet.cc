@@ -207,17 +207,31 @@ class FakeKubelet::Impl {
     return special == by_pod.end() ? for_all : special->second;
   }
 
+  template <class Work>
+  auto locked(const Work& work) const {
+    const std::lock_guard lock(mutex_);
+    return work();
+  }
+
   kube::Reconciled apply(const Pod& pod) {
     if (const Nanos left = timeLeft(pod); left > Nanos(0)) {
       kube::Reconciled held = hold(pod, kInProgress, "");
       return held.error() ? held : kube::Reconciled::again(left);
     }
+    // Counted before it is written, because whoever sees the status may ask for the count at once;
+    // and once, because the cache may not show yet what was written, and then it is written again.
+    const bool counts = locked([&] {
+      const bool is_new = !std::exchange(seen_[pod.meta.uid.string()].counted, true);
+      if (is_new) ++actuated[pod.meta.name.string()];
+      return is_new;
+    });
     kube::Reconciled done = write(pod, {.apply = true});
-    if (done.error()) return done;
-    // The cache may not show yet what was written just now, and then it is written again.
-    const std::lock_guard lock(mutex_);
-    Seen& seen = seen_[pod.meta.uid.string()];
-    if (!std::exchange(seen.counted, true)) ++actuated[pod.meta.name.string()];
+    if (done.error() && counts) {
+      locked([&] {
+        seen_[pod.meta.uid.string()].counted = false;
+        return --actuated[pod.meta.name.string()];
+      });
+    }
     return done;
   }
 
@@ -255,12 +269,6 @@ class FakeKubelet::Impl {
     const std::lock_guard lock(mutex_);
     trouble = answer.error().describe();
     return kube::Reconciled::failed(answer.error().toError());
-  }
-
-  template <class Read>
-  auto locked(const Read& read) const {
-    const std::lock_guard lock(mutex_);
-    return read();
   }
 
   Behaviour for_all = Behaviour::kApply;
