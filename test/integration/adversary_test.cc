@@ -494,6 +494,18 @@ class AdversaryTest : public ControllerTest {
               .may_resize = may_resize,
               .created = {}};
     grantEdit(evil.name_space, may_resize);
+    // The server's authorizer learns of a new binding a moment later.
+    const auto may = [&](const char* verb, const char* subresource) {
+      const auto answer = evil.client->mayI({.verb = verb,
+                                             .group = "",
+                                             .resource = "pods",
+                                             .subresource = subresource,
+                                             .name_space = evil.name_space});
+      return answer && answer->allowed;
+    };
+    if (!eventually([&] { return may("create", "") && (!may_resize || may("patch", "resize")); })) {
+      return "its role was not granted";
+    }
     // Some of its pods are as plain as an honest pod, and MBCAS has changed them.
     for (int i = 0; i < 4; ++i) {
       const std::string pod = fmt::format("e{}", evil.pods++);
@@ -511,6 +523,17 @@ class AdversaryTest : public ControllerTest {
           })) {
         return "its plain pod was not resized";
       }
+    }
+    // Nor do new policies count at once.
+    if (policies && !eventually([&] {
+          return !evil.client->perform(
+              {.method = "PATCH",
+               .path = podPath(evil, "e0"),
+               .query = {{"dryRun", "All"}},
+               .body = R"({"metadata":{"annotations":{"mbcas.io/original-resources":"{}"}}})",
+               .content_type = "application/merge-patch+json"});
+        })) {
+      return "the admission policies do not hold";
     }
     Random random(program.empty() ? 0 : program.front());
     forged.clear();
