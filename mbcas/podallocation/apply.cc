@@ -126,6 +126,11 @@ Status trimmed(Status status) {
   cut(status.reason);
   if (status.bounds) cut(status.bounds->reason);
   for (Condition& condition : status.conditions) cut(condition.message);
+  // Amounts have nine digits: more is not an amount of CPU but one that could not be counted.
+  constexpr Millicores kMost{999'999'999};
+  for (std::optional<Millicores>* cpu : {&status.observed_desired, &status.applied}) {
+    if (*cpu > kMost) cpu->reset();
+  }
   return status;
 }
 

@@ -185,8 +185,8 @@ std::string applySpec(const Owner& pod, const Spec& spec);
 // server ignores a UID in a patch of status.) What is written is trimmed().
 std::string applyStatus(const kube::ObjectMeta& allocation, const Status& status);
 
-// The status with its texts cut to what the schema takes: a status that the schema refuses would be
-// refused for ever.
+// The status with its texts cut, and amounts left out, to what the schema takes: a status that the
+// schema refuses would be refused for ever.
 Status trimmed(Status status);
 
 }  // namespace mbcas::podallocation

@@ -244,5 +244,15 @@ RC_GTEST_PROP(PodAllocationRoundTrip, Status, ()) {
   RC_ASSERT(read->statusValue() == status);
 }
 
+TEST(Trimmed, KeepsWhatTheSchemaTakes) {
+  Status status{.observed_desired = Millicores(std::int64_t{1} << 60),
+                .applied = Millicores(999'999'999),
+                .reason = std::string(2000, 'x')};
+  status = trimmed(std::move(status));
+  EXPECT_FALSE(status.observed_desired);
+  EXPECT_EQ(status.applied, Millicores(999'999'999));
+  EXPECT_EQ(status.reason.size(), kLongestStatusReason);
+}
+
 }  // namespace
 }  // namespace mbcas::podallocation
