@@ -136,7 +136,7 @@ class Course {
       EXPECT_EQ(view.left_alone, "") << uid;
       EXPECT_EQ(pod.spec->desired, view.decision.desired) << uid;
       // A change may be on its way just now.
-      if (!pod.last_change || now() - *pod.last_change > 15s) {
+      if (!pod.actuation.last_change || now() - *pod.actuation.last_change > 15s) {
         EXPECT_EQ(view.limit, pod.inForce()) << uid;
       }
       EXPECT_TRUE(fresh(view)) << uid;

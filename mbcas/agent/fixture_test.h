@@ -18,6 +18,7 @@
 #include "mbcas/agent/outbox.h"
 #include "mbcas/agent/pipeline.h"
 #include "mbcas/base/json_writer.h"
+#include "mbcas/control/actuation.h"
 #include "mbcas/control/guards.h"
 #include "mbcas/control/split.h"
 #include "mbcas/podallocation/original_resources.h"
@@ -76,7 +77,7 @@ struct ModelPod {
   std::vector<Millicores> limits{};  // of the containers, in the pod's spec
   std::vector<Millicores> actual{};  // in force
   bool original_kept = false;
-  std::optional<MonotonicTime> last_change{};
+  control::ActuationMemory actuation{};
   std::optional<MonotonicTime> actuated{};    // when what the spec says will be in force
   std::optional<podallocation::Spec> spec{};  // of its PodAllocation
   bool judged = false;                        // its bounds are published
@@ -253,26 +254,21 @@ class ModelCluster {
         pod.spec->desired == pod.limit()
             ? pod.limit()
             : std::clamp(control::roundUp(pod.spec->desired), floorOf(pod), ceilingOf(pod));
-    const control::Allowed allowed = control::guard(
-        {.now = clock.monotonic(),
-         .last_change = pod.last_change,
-         .in_force = pod.limit(),
-         .desired = desired,
-         .constrained = desired < pod.declared(),
-         .no_decrease = pod.ready ? control::Hold::kNothing : control::Hold::kNotReady},
-        settings.law.guards);
-    if (allowed.limit == pod.limit()) return;
-    control::Pod on_the_way;
-    std::vector<Millicores> target;
+    control::Transition transition{.now = clock.monotonic(),
+                                   .in_force = pod.limits,
+                                   .declared = pod.declared(),
+                                   .ready = pod.ready};
+    std::vector<control::BoundedPart> parts;
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
-      on_the_way.containers.push_back({.name = pod.containers[c].name, .limit = pod.limits[c]});
-      target.push_back(pod.spec->containers[c].desired);
+      parts.emplace_back(pod.spec->containers[c].desired, pod.containers[c].request,
+                         ceilingOf(pod));
     }
-    const bool clamped = desired != pod.spec->desired;
-    if (clamped) target = control::splitLimit(on_the_way, target, desired);
-    pod.limits = control::splitOnTheWay(on_the_way, target, allowed.limit);
+    transition.target = desired == pod.limit() ? pod.limits : control::splitWithin(parts, desired);
+    const control::Move move = control::nextMove(transition, settings.law, pod.actuation);
+    if (!move.moves) return;
+    pod.limits = move.containers;
     pod.original_kept = true;
-    pod.last_change = clock.monotonic();
+    pod.actuation.last_change = clock.monotonic();
     pod.actuated = clock.monotonic() + actuation;
     touch(pod);
   }

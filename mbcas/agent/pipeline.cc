@@ -12,8 +12,8 @@
 #include "mbcas/agent/tripwire.h"
 #include "mbcas/control/guards.h"
 #include "mbcas/control/law.h"
-#include "mbcas/demand/demand.h"
 #include "mbcas/kernel/names.h"
+#include "mbcas/node/loop.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
@@ -22,7 +22,6 @@ namespace {
 
 using podallocation::Spec;
 
-constexpr double kPressed = 0.1;  // share of time waiting for memory or I/O that holds a decrease
 constexpr std::size_t kKeptNotes = 20;
 // A wish that the cluster does not show by then was lost, or somebody else wrote over it.
 constexpr Nanos kAsGoodAsLost = std::chrono::minutes(1);
@@ -34,10 +33,6 @@ constexpr Nanos kLongestStart = std::chrono::seconds(30);
 constexpr std::size_t kToldAtOnce = 5;
 constexpr std::string_view kAwaitsBounds =
     "keeps its limit until the cluster's policy has judged it";
-
-bool pressed(const std::optional<sense::PressureSignals>& pressure) {
-  return pressure && pressure->some > kPressed;
-}
 
 demand::Settings demandSettings(const policy::Settings& settings, unsigned cpus) {
   demand::Settings out;
@@ -82,8 +77,7 @@ class Pipeline::Impl {
       : options_(std::move(options)),
         clock_(clock),
         sampler_(std::move(source), clock, {.interval = settings_.sample_interval}),
-        demand_(demandSettings(settings_, options_.cpus)),
-        law_(settings_.law),
+        loop_(demandSettings(settings_, options_.cpus), settings_.law),
         tripwire_({}) {
     if (auto root = sampler_.source().open("/")) root_ = *std::move(root);
   }
@@ -111,7 +105,7 @@ class Pipeline::Impl {
     Member member{};                      // made from these two
     std::vector<Container> containers{};  // parallel to the member's
     std::optional<std::size_t> signals{};
-    std::optional<std::size_t> place{};  // among the pods that the law decides about
+    std::optional<std::size_t> place{};  // among the participants
     std::optional<Spec> said{};  // what its PodAllocation says, once the last wish is written
     MonotonicTime said_at{};
     bool confirmed = false;                  // the cluster shows it
@@ -140,9 +134,9 @@ class Pipeline::Impl {
   void admit(bool changed);
   void resume(const Pod& pod);
   void measureMachine(MonotonicTime now);
-  void decide(MonotonicTime now);
-  Millicores unmanagedUse(MonotonicTime now);
-  demand::Need needOf(const Pod& pod, std::size_t c, MonotonicTime now) const;
+  void decide();
+  node::Container loopContainer(const Pod& pod, std::size_t c) const;
+  demand::Need needOf(const Pod& pod, std::size_t c) const;
   void speak(MonotonicTime now);
   void wish(Pod& pod, Spec spec, bool urgent, MonotonicTime now);
   Spec specOf(const Pod& pod) const;
@@ -163,14 +157,13 @@ class Pipeline::Impl {
   policy::Settings settings_{};
   std::shared_ptr<const kube::Node> node_{};
   sense::Sampler sampler_;
-  demand::Demand demand_;
-  control::NodeLaw law_;
-  std::span<const demand::PodNeed> needs_{};  // of the last sample
+  node::Loop loop_;
 
   std::map<std::string, Pod, std::less<>> pods_;  // by UID
   std::uint64_t joined_ = 0;                      // structure of the signals when last joined
-  control::NodeInput input_{};
-  std::vector<Pod*> places_{};                       // parallel to input_.pods
+  Millicores unmanaged_requests_{};
+  std::vector<node::Participant> participants_{};
+  std::vector<Pod*> places_{};                       // parallel to participants_
   const control::NodeDecision* decision_ = nullptr;  // of the last sample; null: none
 
   std::unique_ptr<kernel::CgroupReader> root_{};
@@ -221,8 +214,7 @@ void Pipeline::Impl::configure(const policy::Settings& settings) {
   if (settings.sample_interval != before.sample_interval) {
     sampler_.setInterval(settings.sample_interval);
   }
-  demand_.configure(demandSettings(settings, options_.cpus));
-  if (settings.law != before.law) law_ = control::NodeLaw(settings.law, law_.state());
+  loop_.configure(demandSettings(settings, options_.cpus), settings.law);
 }
 
 // Whether anything has changed that decisions are made from. The echo of what the agent itself
@@ -333,12 +325,13 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   sampled_at_ = now;
   sampled_wall_ = clock_.wall();
   view_stale_ = true;
-  needs_ = demand_.update(sampler_.tick());
+  const std::span<const sense::PodSignals> signals = sampler_.tick();
+  measureMachine(now);
+  loop_.observe({.now = now, .pods = signals, .machine_use = machine_use_});
   if (changed || joined_ != structureOf(sampler_.counters())) join();
   for (auto& [uid, pod] : pods_) see(pod, now);
   gatherEvidence(now);
   tellMissing(now);
-  measureMachine(now);
   const bool began = throttlingBegan();
   // The next sample decides, whatever begins meanwhile.
   awaits_more_ = began && !awaits_more_ && !changed && adaptive() && tripwire_.another(now);
@@ -349,7 +342,7 @@ void Pipeline::Impl::sample(MonotonicTime now) {
     return;
   }
   admit(changed);
-  decide(now);
+  decide();
   speak(now);
   arm(now);
 }
@@ -408,7 +401,7 @@ void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
     container.cgroup = signals.cgroup;
     // Whatever it was raised for, by a predecessor of the agent or of the container, is forgotten.
     if (*container.limit > member.declared) {
-      demand_.resume(signals.cgroup, *container.limit, now);
+      loop_.resumeNeed(signals.cgroup, *container.limit);
     }
   }
 }
@@ -529,7 +522,7 @@ bool Pipeline::Impl::throttlingBegan() {
   for (auto& [uid, pod] : pods_) {
     for (Container& container : pod.containers) {
       if (!pod.place || !container.signals) continue;
-      const demand::Need& need = needs_[*pod.signals].containers[*container.signals].need;
+      const demand::Need& need = loop_.needs()[*pod.signals].containers[*container.signals].need;
       const bool throttled = need.blocked > Millicores(1);
       began |= throttled && !container.throttled;
       container.throttled = throttled;
@@ -538,35 +531,29 @@ bool Pipeline::Impl::throttlingBegan() {
   return began;
 }
 
-// Makes the law's input those pods that can be decided about. What does not change from tick to
-// tick is filled in here.
+// Lets those pods take part that can be decided about. What does not change from tick to tick is
+// filled in here.
 void Pipeline::Impl::admit(bool changed) {
   for (const auto& [uid, pod] : pods_) changed |= decidable(pod) != pod.place.has_value();
   if (!changed) return;
   places_.clear();
-  input_.pods.clear();
-  input_.unmanaged_requests = Millicores(0);
+  participants_.clear();
+  unmanaged_requests_ = Millicores(0);
   for (auto& [uid, pod] : pods_) {
     pod.place.reset();
     const Member& member = pod.member;
     if (!decidable(pod)) {
-      input_.unmanaged_requests += member.all_requests;
+      unmanaged_requests_ += member.all_requests;
       continue;
     }
     pod.place = places_.size();
     places_.push_back(&pod);
-    control::Pod& in = input_.pods.emplace_back();
-    in.id = uid;
-    in.weight = member.weight;
-    in.floor = member.bounds->floor;
-    in.ceiling = member.bounds->ceiling;
-    in.start = member.bounds->start;
-    in.ready = member.ready;
-    for (const MemberContainer& container : member.containers) {
-      in.containers.push_back(
-          {.name = container.name, .declared = container.declared, .request = container.request});
-    }
-    if (!law_.state().pods.contains(uid)) resume(pod);
+    participants_.push_back({.id = uid,
+                             .weight = member.weight,
+                             .floor = member.bounds->floor,
+                             .ceiling = member.bounds->ceiling,
+                             .start = member.bounds->start});
+    if (!loop_.knows(uid)) resume(pod);
   }
 }
 
@@ -584,7 +571,7 @@ void Pipeline::Impl::resume(const Pod& pod) {
   }
   state.constrained = settings_.law.reclaim == control::Reclaim::kScarce &&
                       !settings_.law.strict_capacity && state.desired < state.declared;
-  law_.resume(member.uid, state);
+  loop_.resume(member.uid, state);
 }
 
 void Pipeline::Impl::measureMachine(MonotonicTime now) {
@@ -597,58 +584,38 @@ void Pipeline::Impl::measureMachine(MonotonicTime now) {
   machine_use_ = machine_.advance(now, *total);
 }
 
-void Pipeline::Impl::decide(MonotonicTime now) {
+void Pipeline::Impl::decide() {
   decision_ = nullptr;
   if (!node_) return;
-  input_.now = now;
-  input_.capacity =
-      node_->capacity.cpu().value_or(Millicores(1000) * static_cast<std::int64_t>(options_.cpus));
-  input_.pressure_conditions = pressureConditions(*node_);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Pod& pod = *places_[i];
-    control::Pod& in = input_.pods[i];
-    const sense::PodSignals* const signals = signalsOf(pod);
-    in.memory_or_io_pressure =
-        signals != nullptr && (pressed(signals->memory_pressure) || pressed(signals->io_pressure));
-    in.contention = signals != nullptr ? signals->contention.value_or(0) : 0;
+    participants_[i].signals = pod.signals;
+    participants_[i].containers.resize(pod.containers.size());
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
-      in.containers[c].limit = *pod.containers[c].limit;
-      in.containers[c].need = needOf(pod, c, now);
+      participants_[i].containers[c] = loopContainer(pod, c);
     }
   }
-  input_.unmanaged_use = unmanagedUse(now);
-  decision_ = &law_.decide(input_);
+  decision_ = &loop_.decide({.capacity = node_->capacity.cpu().value_or(
+                                 Millicores(1000) * static_cast<std::int64_t>(options_.cpus)),
+                             .unmanaged_requests = unmanaged_requests_,
+                             .pressure_conditions = pressureConditions(*node_)},
+                            participants_);
 }
 
-demand::Need Pipeline::Impl::needOf(const Pod& pod, std::size_t c, MonotonicTime now) const {
+node::Container Pipeline::Impl::loopContainer(const Pod& pod, std::size_t c) const {
   const Container& container = pod.containers[c];
-  if (container.signals) return needs_[*pod.signals].containers[*container.signals].need;
-  demand::Need need;
-  if (pod.member.containers[c].reported && !pod.member.containers[c].running) {
-    need.at = now;
-    need.good_until = now + settings_.sample_interval;
-    need.ready = true;
-    need.samples = 1;
-  }
-  return need;
+  const MemberContainer& member = pod.member.containers[c];
+  return {.name = member.name,
+          .signals = container.signals,
+          .stopped = member.reported && !member.running,
+          .limit = container.limit.value_or(Millicores(0)),
+          .declared = member.declared,
+          .request = member.request};
 }
 
-// Of the machine less that of the managed containers; where the machine's is not known, that of the
-// other pods.
-Millicores Pipeline::Impl::unmanagedUse(MonotonicTime now) {
-  Millicores managed;
-  Millicores others;
-  for (const sense::PodSignals& signals : sampler_.signals()) {
-    if (signals.cpu.good_until >= now) others += signals.cpu.usageRate();
-  }
-  for (const Pod* const pod : places_) {
-    for (const Container& container : pod->containers) {
-      if (!container.signals) continue;
-      const sense::CpuSignals& cpu = signalsOf(*pod)->containers[*container.signals].cpu;
-      if (cpu.good_until >= now) managed += cpu.usageRate();
-    }
-  }
-  return std::max(machine_use_.value_or(others) - managed, Millicores(0));
+demand::Need Pipeline::Impl::needOf(const Pod& pod, std::size_t c) const {
+  const node::Participant alone{.signals = pod.signals, .containers = {loopContainer(pod, c)}};
+  return loop_.needOf(alone, 0);
 }
 
 // Says what is to be said. What should be said is held against what was said last, whenever that
@@ -725,7 +692,7 @@ void Pipeline::Impl::arm(MonotonicTime now) {
   if (adaptive() && decision_ != nullptr && look * 2 <= *due_ - now) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const control::PodDecision& decision = decision_->pods[i];
-      const control::Pod& pod = input_.pods[i];
+      const control::Pod& pod = loop_.input().pods[i];
       // Who is throttled has been decided about.
       if (decision.throttled || decision.constrained) continue;
       if (pod.ceiling && decision.limit >= *pod.ceiling) continue;
@@ -758,8 +725,8 @@ const View& Pipeline::Impl::view() {
   view_.notes = kept_notes_;
   view_.sense = sampler_.counters();
   if (decision_ != nullptr) {
-    view_.capacity = input_.capacity;
-    view_.unmanaged_use = input_.unmanaged_use;
+    view_.capacity = loop_.input().capacity;
+    view_.unmanaged_use = loop_.input().unmanaged_use;
     view_.node = *decision_;
     view_.node.pods.clear();
   }
@@ -810,7 +777,7 @@ PodView Pipeline::Impl::viewOf(const Pod& pod) const {
     out.request = container.request;
     out.desired = desired(pod, c);
     if (!decided(pod)) view.decision.desired += out.desired;
-    out.need = needOf(pod, c, sampled_at_);
+    out.need = needOf(pod, c);
     view.limit += out.limit;
     view.declared += out.declared;
   }

@@ -73,9 +73,6 @@ void writePod(JsonWriter& json, const PodView& pod) {
   if (managed) {
     json.key("basis").value(control::name(decision.reason.basis));
     json.key("reason").value(control::sentence(decision.reason));
-    if (decision.move.held_by != control::Hold::kNothing) {
-      json.key("heldBy").value(control::name(decision.move.held_by));
-    }
   } else {
     json.key("leftAlone").value(pod.left_alone);
   }

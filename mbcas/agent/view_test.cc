@@ -58,7 +58,6 @@ View aView() {
   web.decision.desired = 460_m;
   web.decision.wanted = 520_m;
   web.decision.constrained = web.decision.throttled = true;
-  web.decision.move = {.limit = 500_m, .held_by = control::Hold::kCooldown};
   web.decision.reason = {.basis = control::Basis::kConstrained,
                          .use = 600_m,
                          .award = 460_m,

@@ -28,8 +28,8 @@ PodRecord recordOf(const host::PodView& view) {
   pod.throttled = decision.throttled;
   pod.basis = control::name(reason.basis);
   pod.reason = view.failure.empty() ? control::sentence(reason) : view.failure;
-  if (decision.move.held_by != control::Hold::kNothing) {
-    pod.held_by = control::name(decision.move.held_by);
+  if (view.move.held_by != control::Hold::kNothing) {
+    pod.held_by = control::name(view.move.held_by);
   }
   pod.weight = view.weight;
   pod.priority = view.priority;

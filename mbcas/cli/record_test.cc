@@ -110,7 +110,6 @@ TEST(Record, OfAnAgent) {
   web.bounds = podallocation::Bounds{.managed = true, .ceiling = 1500_m, .reason = "a reason"};
   web.decision.desired = 900_m;
   web.decision.reason.basis = control::Basis::kBurst;
-  web.decision.move.held_by = control::Hold::kCooldown;
   web.containers.push_back({.name = "main", .limit = 500_m});
   web.containers[0].need.burst = 880_m;
   web.containers[0].need.burst_state = demand::BurstState::kLearned;
@@ -130,7 +129,6 @@ TEST(Record, OfAnAgent) {
   const PodRecord& pod = node->pods[0];
   EXPECT_EQ(pod.desired, 900_m);
   EXPECT_EQ(pod.basis, "burst");
-  EXPECT_EQ(pod.held_by, "cooldown");
   EXPECT_EQ(pod.pressure, 0.35);
   EXPECT_EQ(pod.bounds->ceiling, 1500_m);
   EXPECT_FALSE(pod.bounds->floor);

@@ -170,7 +170,7 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
       node != snapshot.nodes.end()                 ? node->second.get()
       : !snapshot.nodes_known && !pod.node.empty() ? &kAnyNode
                                                    : nullptr,
-      snapshot.settings, Nanos(0));
+      snapshot.settings);
   verdict.managed = verdict.policy.managed;
   verdict.reason = verdict.policy.reason;
   verdict.remedy = verdict.policy.remedy;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "mbcas/control/actuation.h"
 #include "mbcas/control/law.h"
 #include "mbcas/demand/estimator.h"
 
@@ -24,13 +25,14 @@ struct FluidPod {
   Millicores burst{0};   // the limit below which its bursts are cut off; 0: it runs evenly
   bool backlog = false;  // work not done waits, and all threads wait with it
   std::uint64_t threads = 4;
+  bool ready = true;
   Pod pod{};  // as it is added; from then on see FluidNode::pod()
 };
 
 class FluidNode {
  public:
   FluidNode(unsigned cpus, const Settings& settings, Nanos actuation_delay = Nanos(0))
-      : cpus_(cpus), delay_(actuation_delay), law_(settings) {
+      : cpus_(cpus), delay_(actuation_delay), law_(settings), actuator_(settings) {
     input_.capacity = Millicores(static_cast<std::int64_t>(cpus) * 1000);
     estimation_.cpus = cpus;
     if (settings.bid_rule == BidRule::kPressure) estimation_.kind = demand::Kind::kClassic;
@@ -52,13 +54,16 @@ class FluidNode {
       main(i).need = pods_[i].sample(input_.now, main(i).limit);
     }
     const NodeDecision& decision = law_.decide(input_);
+    std::vector<NodeActuator::Facts> facts;
+    for (const Running& pod : pods_) facts.push_back({.ready = pod.spec.ready});
+    moves_ = actuator_.next(input_, decision, facts);
     for (std::size_t i = 0; i < pods_.size(); ++i) {
-      if (decision.pods[i].moves) {
-        due_.push_back({input_.now + delay_, i, decision.pods[i].move.limit});
-      }
+      if (moves_[i].moves) due_.push_back({input_.now + delay_, i, moves_[i].limit});
     }
     return decision;
   }
+  // Of the last second, in the order of the pods.
+  const std::vector<Move>& moves() const { return moves_; }
 
   Pod& pod(std::size_t i) { return input_.pods[i]; }
   FluidPod& spec(std::size_t i) { return pods_[i].spec; }
@@ -184,6 +189,8 @@ class FluidNode {
   int second_ = 0;
   demand::Settings estimation_{};
   NodeLaw law_;
+  NodeActuator actuator_;
+  std::vector<Move> moves_;
   NodeInput input_{};
   std::vector<Running> pods_;
   std::deque<Due> due_;

@@ -60,10 +60,8 @@ std::string_view name(Hold hold) {
       return "not ready";
     case Hold::kDisruption:
       return "disruption budget";
-    case Hold::kPressure:
-      return "memory or I/O pressure";
-    case Hold::kRecommend:
-      return "recommend only";
+    case Hold::kQuota:
+      return "quota of its namespace";
     case Hold::kNoData:
       break;
   }
@@ -78,20 +76,13 @@ Allowed guard(const Change& change, const GuardSettings& settings) {
                       follows ? settings.market_interval : settings.raise_cooldown);
   }
   if (!follows) return guardDecrease(change, settings);
-  // Waiting for memory or I/O is no reason not to yield CPU that others need.
-  if (change.no_decrease != Hold::kNothing && change.no_decrease != Hold::kPressure) {
+  if (change.no_decrease != Hold::kNothing) {
     return {change.in_force, change.no_decrease};
   }
   if (tooSoon(change, settings.market_interval)) {
     return wait(change, Hold::kCooldown, settings.market_interval);
   }
   return {change.desired};
-}
-
-double raiseShare(Millicores wanted, Millicores capacity, const GuardSettings& settings) {
-  const double budget = static_cast<double>(capacity.count()) * settings.raise_rate;
-  const auto sum = static_cast<double>(wanted.count());
-  return sum <= budget ? 1 : budget / sum;
 }
 
 }  // namespace mbcas::control

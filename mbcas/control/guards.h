@@ -1,5 +1,4 @@
-// The guards: whether a limit may move to where the law wants it, how far, and else when. Pure, and
-// of use alone: the controller guards what agents desire.
+// The guards: whether a limit may move to where the law wants it, how far, and else when. Pure.
 //
 //   Allowed allowed = guard({.now = now, .last_change = t, .in_force = 500_m, .desired = 100_m},
 //                           settings.guards);
@@ -29,8 +28,7 @@ enum class Hold : std::uint8_t {
   kRaiseRate,   // the node has raised enough for this second
   kNotReady,    // an unready pod is not lowered
   kDisruption,  // its disruption budget is used up
-  kPressure,    // it waits for memory or I/O
-  kRecommend,   // only recommended
+  kQuota,       // the quota of its namespace has no room
   kNoData,      // nothing is known of it now
 };
 std::string_view name(Hold hold);
@@ -54,9 +52,5 @@ struct Allowed {
 };
 
 Allowed guard(const Change& change, const GuardSettings& settings);
-
-// The share of every raise that a node may do now, in (0, 1]: all raises wanted in this second,
-// together, stay within the rate. One factor for all, so that equal pods rise alike.
-double raiseShare(Millicores wanted, Millicores capacity, const GuardSettings& settings);
 
 }  // namespace mbcas::control

@@ -83,16 +83,6 @@ TEST(Guard, AReasonNotToLowerHoldsADecreaseOnly) {
   EXPECT_EQ(guard(down, kResponsive), (Allowed{1000_m}));
 }
 
-TEST(Guard, WaitingForMemoryDoesNotKeepCpuThatOthersNeed) {
-  Change down = change(900_m, 100_m, seconds(60));
-  down.no_decrease = Hold::kPressure;
-  EXPECT_EQ(guard(down, kResponsive).limit, 900_m);
-  down.constrained = true;
-  EXPECT_EQ(guard(down, kResponsive).limit, 100_m);
-  down.no_decrease = Hold::kNotReady;
-  EXPECT_EQ(guard(down, kResponsive).limit, 900_m);
-}
-
 TEST(Guard, ClassicIsSlowBothWays) {
   EXPECT_EQ(guard(change(200_m, 1250_m, seconds(29)), kClassic).held_by, Hold::kCooldown);
   EXPECT_EQ(guard(change(200_m, 1250_m, seconds(30)), kClassic).limit, 300_m);
@@ -128,11 +118,6 @@ RC_GTEST_PROP(Guard, NeverOvershootsAndAlwaysArrives, ()) {
   RC_ASSERT(changes <= 40);
 }
 
-TEST(RaiseShare, IsOneFactorForAll) {
-  EXPECT_EQ(raiseShare(3000_m, 2000_m, kResponsive), 1);
-  EXPECT_EQ(raiseShare(8000_m, 2000_m, kResponsive), 0.5);
-}
-
 TEST(Weight, GrowsWithRequestAndPriority) {
   EXPECT_EQ(priorityFactor(0), 1);
   EXPECT_EQ(priorityFactor(1000), 1);
@@ -155,9 +140,6 @@ TEST(Settings, ProfilesAreValidAndNamesAreParsed) {
   }
   for (const Reclaim reclaim : {Reclaim::kScarce, Reclaim::kAlways, Reclaim::kNever}) {
     EXPECT_EQ(parseReclaim(name(reclaim)).value(), reclaim);
-  }
-  for (const Mode mode : {Mode::kRecommend, Mode::kRaiseOnly, Mode::kFull}) {
-    EXPECT_EQ(parseMode(name(mode)).value(), mode);
   }
   EXPECT_EQ(parseReclaim("often").error().message(),
             "no reclaim mode \"often\": it is one of scarce, always, never");

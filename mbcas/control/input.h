@@ -34,10 +34,6 @@ struct Pod {
   std::optional<Millicores> ceiling{};
   std::optional<Millicores> start{};  // where a new pod of a known workload begins
 
-  Mode mode = Mode::kFull;
-  bool ready = true;
-  bool scaled_by_hpa = false;       // lowered half as often
-  bool disruption_blocked = false;  // PDB: too few healthy pods to lower one
   bool memory_or_io_pressure = false;
   double contention = 0;  // share of time it waits for a CPU and no quota of its own explains it
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mbcas/control/answer.h"
+#include "mbcas/control/guards.h"
 #include "mbcas/control/split.h"
 
 namespace mbcas::control {
@@ -28,26 +29,6 @@ Millicores scaled(Millicores amount, double factor) {
 
 bool passed(std::optional<MonotonicTime> since, Nanos interval, MonotonicTime now) {
   return !since || now - *since >= interval;
-}
-
-// Limits are not lowered while a pod starts or recovers; but only for so long, and not again until
-// it has been ready as long, or staying unready now and then would be a way to keep CPU.
-bool excusedAsUnready(const Pod& pod, PodState& state, MonotonicTime now, Nanos most) {
-  if (pod.ready) {
-    if (!state.ready_since) state.ready_since = now;
-    if (now - *state.ready_since >= most) state.not_ready_since.reset();
-    return false;
-  }
-  state.ready_since.reset();
-  if (!state.not_ready_since) state.not_ready_since = now;
-  return now - *state.not_ready_since < most;
-}
-
-void watchLimit(const PodView& view, PodState& state, MonotonicTime now) {
-  if (state.limit != Millicores(0) && state.limit != view.limit) {
-    state.limit_changed = view.limit == state.move ? state.moved : now;
-  }
-  state.limit = view.limit;
 }
 
 // Steps of 10 % upwards from 10m; stays where it is while that is right to within two of them, so
@@ -222,7 +203,6 @@ const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   clear(input);
   decision_.pods.resize(input.pods.size());
   for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
-  guardTogether(input);
   if (state_.pods.size() > input.pods.size()) forgetOthers(input);
   return decision_;
 }
@@ -309,7 +289,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   decision = {};
   decision.limit = view.limit;
   decision.throttled = view.throttled;
-  watchLimit(view, state, input.now);
+  decision.fresh = view.fresh;
   if (state.desired == Millicores(0) || state.declared != view.declared ||
       state.containers.size() != pod.containers.size()) {
     state.desired = view.limit;  // first seen, or somebody else wrote it: start from there
@@ -362,7 +342,6 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   decision.containers = state.containers;
   decision.wanted = state.wanted;
   decision.reason = view.fresh ? state.reason : reason;
-  decision.move = guardAlone(pod, view, answer, input.now, state);
 }
 
 // `needs` of the containers become those of a constrained pod, if it is one.
@@ -388,58 +367,10 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
     needs = shapedLimits(pod, award);
     answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
   }
-  const bool never_less = settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity;
-  if (pod.mode == Mode::kRaiseOnly || never_less) {
+  if (settings_.reclaim == Reclaim::kNever && !settings_.strict_capacity) {
     answer.limit = std::max(answer.limit, std::min(roundUp(view.declared), view.ceiling));
   }
   return answer;
-}
-
-Allowed NodeLaw::guardAlone(const Pod& pod, const PodView& view, const Answer& answer,
-                            MonotonicTime now, PodState& state) const {
-  const bool unready = excusedAsUnready(pod, state, now, settings_.not_ready);
-  if (!view.fresh) return {view.limit, Hold::kNoData};
-  Change change{.now = now,
-                .last_change = state.limit_changed,
-                .in_force = view.limit,
-                .desired = state.desired,
-                .constrained = answer.constrained,
-                .lower_slowly = pod.scaled_by_hpa};
-  if (pod.memory_or_io_pressure) change.no_decrease = Hold::kPressure;
-  if (pod.disruption_blocked) change.no_decrease = Hold::kDisruption;
-  if (unready) change.no_decrease = Hold::kNotReady;
-  const Allowed allowed = guard(change, settings_.guards);
-  if (pod.mode == Mode::kRecommend && allowed.limit != view.limit) {
-    return {view.limit, Hold::kRecommend};
-  }
-  return allowed;
-}
-
-void NodeLaw::guardTogether(const NodeInput& input) {
-  Millicores raises;
-  for (const PodDecision& pod : decision_.pods) {
-    raises += std::max(pod.move.limit - pod.limit, Millicores(0));
-  }
-  const double share = raiseShare(raises, input.capacity, settings_.guards);
-  for (std::size_t i = 0; i < decision_.pods.size(); ++i) {
-    const Pod& pod = input.pods[i];
-    PodDecision& decision = decision_.pods[i];
-    PodState& state = state_.pods[pod.id];
-    if (share < 1 && decision.move.limit > decision.limit) {
-      const Millicores raise = scaled(decision.move.limit - decision.limit, share);
-      decision.move = {roundUp(decision.limit + raise), Hold::kRaiseRate,
-                       input.now + settings_.guards.raise_cooldown};
-    }
-    decision.move_containers = splitOnTheWay(pod, decision.containers, decision.move.limit);
-    if (decision.move.held_by == Hold::kNoData || decision.move.held_by == Hold::kRecommend) {
-      decision.move_containers = limitsOf(pod);
-    }
-    decision.moves = decision.move_containers != limitsOf(pod);
-    if (decision.moves) {
-      state.move = decision.move.limit;
-      state.moved = input.now;
-    }
-  }
 }
 
 }  // namespace mbcas::control

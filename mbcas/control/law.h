@@ -1,14 +1,11 @@
-// The control law of one node: from what its pods need to the limits they should have, and when to
-// move there.
+// The control law of one node: from what its pods need to the limits that they should have.
 //
 //   NodeLaw law(settingsOf(Profile::kResponsive));
 //   every second:
 //     const NodeDecision& decision = law.decide(input);
-//     for every pod that `moves`: set its containers to `move_containers`
+//     for every pod whose `publish` is set: publish `desired`
 //
-// An agent publishes `desired` whenever `publish` is set, and the controller guards it; whoever
-// writes limits on the same machine (host mode, simulation) sets `move.limit`, which has passed the
-// same guards.
+// How a limit goes from where it is to `desired` is actuation.h's business.
 //
 // Pure: no I/O, no clock, no randomness. The same inputs give the same decisions, and all that is
 // remembered between them is a NodeState, which can be saved and restored.
@@ -23,7 +20,6 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
-#include "mbcas/control/guards.h"
 #include "mbcas/control/input.h"
 #include "mbcas/control/reason.h"
 #include "mbcas/control/settings.h"
@@ -41,11 +37,9 @@ struct PodDecision {
   bool urgent = false;       // throttled, and the answer is well above the limit in force
   bool constrained = false;  // gets less than it could use
   bool throttled = false;
-  Allowed move{};                             // where the limit may go now
-  bool moves = false;                         // something is to be written now
-  std::vector<Millicores> containers{};       // `desired`, in the order of the input
-  std::vector<Millicores> move_containers{};  // `move.limit`
-  Reason reason;                              // of `desired`
+  bool fresh = false;                    // its numbers were good enough to decide by
+  std::vector<Millicores> containers{};  // `desired`, in the order of the input
+  Reason reason;                         // of `desired`
 
   friend bool operator==(const PodDecision&, const PodDecision&) = default;
 };
@@ -71,12 +65,6 @@ struct PodState {
   Millicores wanted;
   Reason reason{};
   std::optional<MonotonicTime> published{};  // the last time, be it only what is wanted
-  Millicores limit;                          // last seen in force
-  std::optional<MonotonicTime> limit_changed{};
-  Millicores move;  // last let go to, and when
-  MonotonicTime moved{};
-  std::optional<MonotonicTime> not_ready_since{};
-  std::optional<MonotonicTime> ready_since{};
   std::optional<MonotonicTime> low_since{};  // the answer has been below desired since
   Millicores low_most;                       // the highest it was since
   std::optional<MonotonicTime> off_since{};  // constrained, and not quite what the market says
@@ -120,9 +108,6 @@ class NodeLaw {
   void decidePod(const NodeInput& input, std::size_t i);
   Answer answerFor(const Pod& pod, std::size_t i, const PodState& state,
                    std::vector<Millicores>& needs) const;
-  Allowed guardAlone(const Pod& pod, const PodView& view, const Answer& answer, MonotonicTime now,
-                     PodState& state) const;
-  void guardTogether(const NodeInput& input);
   void forgetOthers(const NodeInput& input);
 
   Settings settings_;

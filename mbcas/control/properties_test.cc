@@ -43,9 +43,7 @@ FluidPod randomPod(Dice& dice, int number, std::int64_t cpus) {
   if (dice.chance(20)) pod.ceiling = Millicores(dice.between(5, 1000 * cpus));
   if (dice.chance(20)) pod.floor = Millicores(dice.between(5, 500 * cpus));
   if (dice.chance(10)) pod.start = Millicores(dice.between(5, 1000 * cpus));
-  pod.scaled_by_hpa = dice.chance(10);
-  pod.ready = !dice.chance(10);
-  pod.mode = dice.oneOf({Mode::kFull, Mode::kFull, Mode::kFull, Mode::kRaiseOnly});
+  fluid.ready = !dice.chance(10);
   pod.containers[0].limit =
       dice.chance(70) ? pod.containers[0].declared : Millicores(10 * dice.between(1, 100 * cpus));
   return fluid;
@@ -70,23 +68,24 @@ class Judge {
     for (std::size_t i = 0; i < decision.pods.size(); ++i) {
       const Pod& pod = node.input().pods[i];
       const PodDecision& verdict = decision.pods[i];
+      const Move& move = node.moves()[i];
       Past& past = pods_[i];
       SCOPED_TRACE(pod.id);
       const Millicores least = std::max(pod.request(), 10_m);
       ASSERT_GE(verdict.desired, std::min(least, pod.limit()));
-      ASSERT_GE(verdict.move.limit, std::min(least, pod.limit()));
+      ASSERT_GE(move.limit, std::min(least, pod.limit()));
       ASSERT_GE(verdict.answer, std::min(least, pod.limit()));
-      if (verdict.moves) {
-        ASSERT_EQ(verdict.move.limit.count() % 10, 0);
+      if (move.moves) {
+        ASSERT_EQ(move.limit.count() % 10, 0);
       }
-      checkDeclared(pod, verdict, decision.scarce);
-      checkPace(pod, verdict, past, now);
+      checkDeclared(pod, verdict, move, decision.scarce);
+      checkPace(pod, verdict, move, past, now);
       if (verdict.publish) {
         ASSERT_LE(sentence(verdict.reason).size(), 256u);
       }
       Millicores split;
-      for (const Millicores part : verdict.move_containers) split += part;
-      ASSERT_EQ(split, verdict.move.limit);
+      for (const Millicores part : move.containers) split += part;
+      ASSERT_EQ(split, move.limit);
     }
   }
 
@@ -97,28 +96,30 @@ class Judge {
   };
 
   // While CPU is not scarce, nobody is sent below what it declared.
-  void checkDeclared(const Pod& pod, const PodDecision& verdict, bool scarce) const {
+  void checkDeclared(const Pod& pod, const PodDecision& verdict, const Move& move,
+                     bool scarce) const {
     if (settings_.strict_capacity || settings_.reclaim == Reclaim::kAlways) return;
-    if (scarce && settings_.reclaim == Reclaim::kScarce && pod.mode != Mode::kRaiseOnly) return;
+    if (scarce && settings_.reclaim == Reclaim::kScarce) return;
     const Millicores most =
         std::max(roundDown(pod.ceiling.value_or(1'000'000_m)), roundUp(pod.request()));
     const Millicores declared = std::min(pod.declared(), most);
     if (verdict.limit >= declared) {
-      ASSERT_GE(verdict.move.limit, declared);
+      ASSERT_GE(move.limit, declared);
     }
     ASSERT_GE(verdict.desired, std::min(declared, verdict.limit));
   }
 
   // No pod changes more often, or further, than its guards allow.
-  void checkPace(const Pod& pod, const PodDecision& verdict, Past& past, MonotonicTime now) const {
-    if (!verdict.moves) return;
+  void checkPace(const Pod& pod, const PodDecision& verdict, const Move& move, Past& past,
+                 MonotonicTime now) const {
+    if (!move.moves) return;
     const GuardSettings& guards = settings_.guards;
     const auto from = static_cast<double>(verdict.limit.count());
-    const auto to = static_cast<double>(verdict.move.limit.count());
+    const auto to = static_cast<double>(move.limit.count());
     const bool lower = to < from;
-    const bool follows = verdict.constrained && guards.follow_market;
+    const bool follows = guards.follow_market && settings_.reclaim != Reclaim::kAlways &&
+                         verdict.desired < pod.declared();
     Nanos pause = lower ? guards.cooldown : guards.raise_cooldown;
-    if (lower && pod.scaled_by_hpa) pause *= 2;
     if (follows) pause = guards.market_interval;
     if (past.changed) {
       ASSERT_GE(now - *past.changed, pause);
@@ -129,7 +130,7 @@ class Judge {
     if (lower && !follows) {
       ASSERT_GE(to, std::min(from / guards.max_step, from - 10));
     }
-    past = {now, verdict.move.limit};
+    past = {now, move.limit};
   }
 
   Settings settings_;
@@ -152,7 +153,7 @@ TEST(Properties, HoldOnRandomNodesAtEveryTick) {
       judge.look(node, node.second());
       if (testing::Test::HasFatalFailure()) return;
       if (dice.chance(1)) {
-        Pod& pod = node.pod(static_cast<std::size_t>(dice.between(0, pods - 1)));
+        FluidPod& pod = node.spec(static_cast<std::size_t>(dice.between(0, pods - 1)));
         pod.ready = !pod.ready;
       }
     }
@@ -176,7 +177,7 @@ Rest settle(FluidNode& node) {
     rest.last = node.second();
     if (second < 600) continue;
     for (std::size_t i = 0; i < node.size(); ++i) {
-      rest.moves += rest.last.pods[i].moves ? 1 : 0;
+      rest.moves += node.moves()[i].moves ? 1 : 0;
       lowest[i] = std::min(lowest[i], node.pod(i).limit());
       highest[i] = std::max(highest[i], node.pod(i).limit());
     }
@@ -200,8 +201,7 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
     const Millicores demand(dice.between(0, 1000 * cpus));
     pod.wants = [demand](int) { return demand; };
     pod.burst = 0_m;
-    pod.pod.ready = true;
-    pod.pod.mode = Mode::kFull;
+    pod.ready = true;
     pod.pod.start.reset();
     // Any start: far too low, as declared, far too high.
     pod.pod.containers[0].limit = Millicores(10 * dice.between(1, 200 * cpus));
@@ -286,7 +286,6 @@ TEST(Equality, EqualPodsAreTreatedEqually) {
       for (std::size_t i = 1; i < 3; ++i) {
         ASSERT_EQ(decision.pods[0].desired, decision.pods[i].desired)
             << "seed " << seed << " second " << second;
-        ASSERT_EQ(decision.pods[0].move, decision.pods[i].move);
         ASSERT_EQ(decision.pods[0].constrained, decision.pods[i].constrained);
       }
     }

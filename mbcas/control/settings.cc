@@ -18,8 +18,6 @@ constexpr Names<BidRule, 2> kBidRules{
     {{BidRule::kEntitlement, "entitlement"}, {BidRule::kPressure, "pressure"}}};
 constexpr Names<Reclaim, 3> kReclaims{
     {{Reclaim::kScarce, "scarce"}, {Reclaim::kAlways, "always"}, {Reclaim::kNever, "never"}}};
-constexpr Names<Mode, 3> kModes{
-    {{Mode::kRecommend, "recommend"}, {Mode::kRaiseOnly, "raise-only"}, {Mode::kFull, "full"}}};
 
 template <class Value, std::size_t N>
 std::string_view nameIn(const Names<Value, N>& names, Value value) {
@@ -51,9 +49,6 @@ std::string_view name(BidRule rule) {
 std::string_view name(Reclaim reclaim) {
   return nameIn(kReclaims, reclaim);
 }
-std::string_view name(Mode mode) {
-  return nameIn(kModes, mode);
-}
 
 Result<Profile> parseProfile(std::string_view text) {
   return parseIn(kProfiles, "profile", text);
@@ -63,9 +58,6 @@ Result<BidRule> parseBidRule(std::string_view text) {
 }
 Result<Reclaim> parseReclaim(std::string_view text) {
   return parseIn(kReclaims, "reclaim mode", text);
-}
-Result<Mode> parseMode(std::string_view text) {
-  return parseIn(kModes, "mode", text);
 }
 
 Settings settingsOf(Profile profile) {

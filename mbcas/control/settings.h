@@ -23,21 +23,13 @@ enum class Reclaim : std::uint8_t {
   kAlways,  // every pod is trimmed to what it needs
   kNever,   // never below the declared limit
 };
-// How far a pod is let into it.
-enum class Mode : std::uint8_t {
-  kRecommend,  // decided and said, never done
-  kRaiseOnly,  // never below the declared limit
-  kFull,
-};
 
 std::string_view name(Profile profile);
 std::string_view name(BidRule rule);
 std::string_view name(Reclaim reclaim);
-std::string_view name(Mode mode);
 Result<Profile> parseProfile(std::string_view text);  // "responsive", "classic"
 Result<BidRule> parseBidRule(std::string_view text);  // "entitlement", "pressure"
 Result<Reclaim> parseReclaim(std::string_view text);  // "scarce", "always", "never"
-Result<Mode> parseMode(std::string_view text);        // "recommend", "raise-only", "full"
 
 // When a limit may move, and how far. Enforced where the limit is written: by the controller on a
 // cluster, by the host's own control plane without one.

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "mbcas/control/guards.h"
+#include "mbcas/market/solver.h"
 
 namespace mbcas::control {
 namespace {
@@ -114,16 +116,12 @@ std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> n
   return asLimits(parts);
 }
 
-std::vector<Millicores> splitOnTheWay(const Pod& pod, std::span<const Millicores> target,
-                                      Millicores limit) {
-  const Millicores from = pod.limit();
+std::vector<Millicores> splitOnTheWay(std::span<const Millicores> in_force,
+                                      std::span<const Millicores> target, Millicores limit) {
+  const Millicores from = std::accumulate(in_force.begin(), in_force.end(), Millicores(0));
   const Millicores to = std::accumulate(target.begin(), target.end(), Millicores(0));
-  std::vector<Millicores> limits;
-  if (limit == to) {
-    limits.assign(target.begin(), target.end());
-    return limits;
-  }
-  for (const Container& container : pod.containers) limits.push_back(container.limit);
+  if (limit == to) return {target.begin(), target.end()};
+  std::vector<Millicores> limits(in_force.begin(), in_force.end());
   if (limit == from || from == to) return limits;
   // Each container goes the same share of its own way, and the last takes what rounding left.
   const double share_of_way = (limit - from).cores() / (to - from).cores();
@@ -136,6 +134,29 @@ std::vector<Millicores> splitOnTheWay(const Pod& pod, std::span<const Millicores
   }
   limits.back() = std::max(left, std::min(limits.back(), target.back()));
   return limits;
+}
+
+std::vector<Millicores> splitWithin(std::span<const BoundedPart> parts, Millicores total) {
+  // The market counts in steps here, so that its whole numbers are ours.
+  market::Problem problem{.objective = market::Objective::kWelfare};
+  Millicores least;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Steps floor = parts[i].floor.count() / kLimitStep.count();
+    problem.pods.push_back(
+        {.id = std::to_string(i),
+         .bid = static_cast<double>(std::max<std::int64_t>(1, parts[i].desired.count())),
+         .min = Millicores(floor),
+         .max = Millicores(std::max(floor, parts[i].ceiling.count() / kLimitStep.count()))});
+    least += Millicores(floor);
+  }
+  problem.capacity = std::max(least, Millicores(stepsOf(total)));
+  const Result<market::Clearing> clearing = market::clear(problem);
+  std::vector<Millicores> split;
+  split.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count() : parts[i].floor);
+  }
+  return split;
 }
 
 }  // namespace mbcas::control

@@ -28,9 +28,20 @@ std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award);
 std::vector<Millicores> splitLimit(const Pod& pod, std::span<const Millicores> needs,
                                    Millicores limit);
 
-// Where the containers stand when the pod has come as far as `limit` on its way from the limits in
-// force to `target`.
-std::vector<Millicores> splitOnTheWay(const Pod& pod, std::span<const Millicores> target,
-                                      Millicores limit);
+// Where the containers stand when the pod has come as far as `limit` on its way from the limits
+// `in_force` to `target`.
+std::vector<Millicores> splitOnTheWay(std::span<const Millicores> in_force,
+                                      std::span<const Millicores> target, Millicores limit);
+
+// What a container should have, and between which bounds.
+struct BoundedPart {
+  Millicores desired;
+  Millicores floor;
+  Millicores ceiling;
+};
+// Divides `total` over the containers, each between its floor and ceiling, in proportion to what is
+// desired for each, in whole steps. The answer adds up to `total`, rounded up to a step, within the
+// sums of floors and ceilings.
+std::vector<Millicores> splitWithin(std::span<const BoundedPart> parts, Millicores total);
 
 }  // namespace mbcas::control

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mbcas/base/backoff.h"
+#include "mbcas/control/split.h"
 #include "mbcas/controller/restore.h"
 
 namespace mbcas::controller {
@@ -23,10 +24,7 @@ using resize::Verdict;
 constexpr Nanos kWorthSaying = std::chrono::seconds(3);
 constexpr Nanos kSlowKubelet = std::chrono::seconds(30);
 constexpr Nanos kDeferredPatience = std::chrono::seconds(30);
-// Anyone may write a budget that can never be met, and it must not keep a pod from ever yielding.
-constexpr Nanos kDisruptionPatience = std::chrono::minutes(10);
 constexpr Nanos kWaitForRoom = std::chrono::seconds(2);
-constexpr Nanos kWaitForRaises = std::chrono::milliseconds(500);
 
 std::string text(Millicores cpu) {
   return fmt::format("{}m", cpu.count());
@@ -224,7 +222,7 @@ class Decider {
     switch (outcome.verdict) {
       case Verdict::kDone:
         memory_.attempt.reset();
-        memory_.last_change = s_.now;
+        memory_.actuation.last_change = s_.now;
         if (!memory_.reverting) memory_.failures = 0;
         memory_.reverting = false;
         return false;
@@ -458,48 +456,20 @@ class Decider {
     if (backingOff(wanted)) return;
 
     const Millicores in_force = policy_.limit();
-    control::Change change{
-        .now = s_.now,
-        .last_change = lastChange(),
-        .in_force = in_force,
-        .desired = wanted,
-        .constrained = s_.reclaims_only_when_scarce && wanted < policy_.declared(),
-        .lower_slowly = policy_.scaled_by_hpa,
-        .no_decrease = noDecrease()};
-    control::Allowed allowed = control::guard(change, s_.guards);
-    if (!s_.may_raise && allowed.limit > in_force) {
-      allowed = {in_force, Hold::kRaiseRate, s_.now + kWaitForRaises};
-    }
-    bool waits_for_room = false;
-    if (s_.room && allowed.limit > in_force && allowed.limit - in_force > *s_.room) {
-      // As much as the quota has left, in whole steps.
-      allowed.limit = in_force + control::roundDown(std::max(Millicores(0), *s_.room));
-      waits_for_room = true;
-      decision_.again = kWaitForRoom;
-    }
-    if (allowed.again) {
-      decision_.again = std::max(Nanos(0), *allowed.again - s_.now);
-    }
-    if (allowed.held_by == Hold::kDisruption) {
-      decision_.again = *memory_.disrupted_since + kDisruptionPatience - s_.now;
-    }
-    const std::vector<Millicores> split = splitOf(allowed.limit);
+    memory_.actuation.last_change = lastChange();
+    const control::Move move = control::nextMove(transitionTo(wanted), s_.law, memory_.actuation);
+    if (move.again) decision_.again = std::max(Nanos(0), *move.again - s_.now);
     resize::Request request;
-    for (std::size_t i = 0; i < split.size(); ++i) {
+    for (std::size_t i = 0; i < move.containers.size(); ++i) {
       const policy::ManagedContainer& container = policy_.containers[i];
-      if (split[i] == container.limit) continue;
+      const Millicores limit = move.containers[i];
+      if (limit == container.limit) continue;
       request.containers.push_back(
-          {container.name, policy_.requests_follow ? std::optional(split[i]) : std::nullopt,
-           split[i]});
+          {container.name, policy_.requests_follow ? std::optional(limit) : std::nullopt, limit});
     }
-    const bool moves = allowed.limit != in_force;
-    if (!moves && (wanted != in_force || !worthResplitting(split))) request.containers.clear();
-
     if (request.containers.empty()) {
       if (wanted == in_force) return applied(wanted);
-      return say(Phase::kPending, wanted,
-                 waits_for_room ? "waits for room in the quota of its namespace"
-                                : waiting(allowed.held_by));
+      return say(Phase::kPending, wanted, waiting(move.held_by));
     }
     if (!recorded()) {
       say(Phase::kPending, wanted, "is about to be resized");
@@ -508,22 +478,23 @@ class Decider {
     if (const auto rejection = resize::check(pod_, request))
       return fail(wanted, rejection->message);
     // Said only if it is not the whole way: the end of the resize will say the rest.
-    if (allowed.limit != wanted) {
-      say(Phase::kPending, wanted,
-          waits_for_room ? "waits for room in the quota of its namespace"
-                         : waiting(allowed.held_by));
-    }
+    if (move.limit != wanted) say(Phase::kPending, wanted, waiting(move.held_by));
     send(std::move(request), Purpose::kManage);
   }
 
-  Hold noDecrease() {
-    if (policy_.no_decrease != Hold::kDisruption) {
-      memory_.disrupted_since.reset();
-      return policy_.no_decrease;
+  control::Transition transitionTo(Millicores wanted) const {
+    control::Transition transition{.now = s_.now,
+                                   .declared = policy_.declared(),
+                                   .ready = pod_.ready,
+                                   .disruption_blocked = policy_.disruption_blocked,
+                                   .scaled_by_hpa = policy_.scaled_by_hpa,
+                                   .may_raise = s_.may_raise,
+                                   .room = s_.room};
+    for (const policy::ManagedContainer& container : policy_.containers) {
+      transition.in_force.push_back(container.limit);
     }
-    if (!memory_.disrupted_since) memory_.disrupted_since = s_.now;
-    const bool over = s_.now - *memory_.disrupted_since >= kDisruptionPatience;
-    return over ? Hold::kNothing : Hold::kDisruption;
+    transition.target = splitOf(wanted);
+    return transition;
   }
 
   void applied(Millicores wanted) {
@@ -538,11 +509,12 @@ class Decider {
   }
 
   static std::string waiting(Hold hold) {
+    if (hold == Hold::kQuota) return "waits for room in the quota of its namespace";
     return fmt::format("on its way; held back now by: {}", control::name(hold));
   }
 
   std::optional<MonotonicTime> lastChange() const {
-    if (memory_.last_change) return memory_.last_change;
+    if (memory_.actuation.last_change) return memory_.actuation.last_change;
     if (s_.allocation == nullptr || s_.allocation->last_applied == WallTime{}) return std::nullopt;
     // Of a predecessor. Its clock may differ from ours: never in the future, and if long ago, no
     // matter how long.
@@ -551,37 +523,31 @@ class Decider {
     return s_.now - ago;
   }
 
+  // What each container should have of the total. An allocation that does not name them all says
+  // nothing about the split.
   std::vector<Millicores> splitOf(Millicores total) const {
-    std::vector<Millicores> bids;
-    bids.reserve(policy_.containers.size());
+    std::vector<control::BoundedPart> parts;
     bool complete = true;
     for (const policy::ManagedContainer& container : policy_.containers) {
-      bids.push_back(container.limit);
+      control::BoundedPart& part =
+          parts.emplace_back(container.limit, container.floor, container.ceiling);
       bool found = false;
       for (const auto& wanted : s_.allocation->containers) {
         if (wanted.name.view() != container.name) continue;
-        bids.back() = wanted.desired;
+        part.desired = wanted.desired;
         found = true;
       }
       complete = complete && found;
     }
-    if (!complete) {
-      for (std::size_t i = 0; i < bids.size(); ++i) bids[i] = policy_.containers[i].limit;
-      if (total == policy_.limit()) return bids;
+    for (std::size_t i = 0; i < parts.size() && !complete; ++i) {
+      parts[i].desired = policy_.containers[i].limit;
     }
-    return policy::splitTotal(policy_, total, bids);
-  }
-
-  // The same sum, shared otherwise: only if it matters, and not too often.
-  bool worthResplitting(const std::vector<Millicores>& split) const {
-    const std::optional<MonotonicTime> last = lastChange();
-    if (last && s_.now - *last < s_.guards.cooldown) return false;
-    for (std::size_t i = 0; i < split.size(); ++i) {
-      const Millicores limit = policy_.containers[i].limit;
-      const Millicores differs = std::max(split[i] - limit, limit - split[i]);
-      if (differs.count() * 10 > limit.count()) return true;
+    if (!complete && total == policy_.limit()) {
+      std::vector<Millicores> as_they_are;
+      for (const control::BoundedPart& part : parts) as_they_are.push_back(part.desired);
+      return as_they_are;
     }
-    return false;
+    return control::splitWithin(parts, total);
   }
 
   const Situation& s_;
@@ -626,7 +592,7 @@ void remember(const kube::Pod& pod, const Decision& decision, const resize::Outc
     memory.attempt_since = now;
     memory.generation = outcome.attempt->generation;
     memory.reverting = decision.purpose == Purpose::kRevert;
-    memory.last_change = now;
+    memory.actuation.last_change = now;
     memory.ours = podallocation::currentCpu(pod);
     for (OriginalCpu& cpu : *memory.ours) {
       for (const resize::ContainerCpu& change : decision.request.containers) {

@@ -19,6 +19,7 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
+#include "mbcas/control/actuation.h"
 #include "mbcas/kube/types.h"
 #include "mbcas/podallocation/original_resources.h"
 #include "mbcas/podallocation/pod_allocation.h"
@@ -35,9 +36,7 @@ struct PodMemory {
   MonotonicTime attempt_since{};
   std::optional<MonotonicTime> others_since;  // a resize that is not ours is pending since then
   bool reverting = false;                     // the attempt takes back one that failed
-  std::optional<MonotonicTime> last_change;
-  std::optional<MonotonicTime> not_ready_since;
-  std::optional<MonotonicTime> disrupted_since;  // a budget of its pods is not met since then
+  control::ActuationMemory actuation;
   // What we have written into the spec, or found to be ours; nothing: unknown.
   std::optional<std::vector<podallocation::OriginalCpu>> ours;
   std::int64_t asked = 0;  // generation of the pod of which it is known who wrote it
@@ -55,8 +54,7 @@ struct Situation {
   policy::PodPolicy policy;
   std::optional<Millicores> start;  // for bounds.start
   double weight = 1;                // for bounds.weight
-  control::GuardSettings guards;
-  bool reclaims_only_when_scarce = true;  // so a limit below the declared one means scarcity
+  control::Settings law;
   bool agent_silent = false;
   bool dry_run = false;
   // How much more the quotas let the pod have now; nothing: no quota.

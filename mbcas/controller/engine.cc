@@ -22,7 +22,6 @@
 #include "mbcas/controller/decide.h"
 #include "mbcas/controller/limited_log.h"
 #include "mbcas/controller/quotas.h"
-#include "mbcas/controller/raises.h"
 #include "mbcas/controller/restore.h"
 #include "mbcas/controller/turns.h"
 #include "mbcas/controller/writer.h"
@@ -575,7 +574,7 @@ class Engine::Impl {
       pod = newest(cached, entry.pod);
       allocation = newest(cluster_.allocationOf(*pod), entry.allocation);
       if (!allocation && !hasOriginal(*pod)) return Reconciled::done();
-      clearing_due = describe(key, *pod, allocation.get(), entry, situation);
+      clearing_due = describe(key, *pod, allocation.get(), situation);
       const bool attempted = entry.memory.attempt.has_value();
       decision = decide(situation, entry.memory);
       if (attempted && was_under_way && !entry.memory.attempt) after(Step::kActuated);
@@ -692,27 +691,17 @@ class Engine::Impl {
   // Everything that decide() wants to know, but for the room in quotas. Returns when to look again
   // because the quota's market is cleared anew.
   std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod,
-                                const PodAllocation* allocation, Entry& entry,
-                                Situation& situation) {
+                                const PodAllocation* allocation, Situation& situation) {
     const policy::Settings settings = this->settings();
     const std::string name_space = pod.meta.namespace_.string();
     const policy::NamespaceObjects objects = cluster_.objects(name_space);
     situation.now = clock_.monotonic();
     situation.wall = clock_.wall();
-    PodMemory& memory = entry.memory;
-    if (pod.ready) {
-      memory.not_ready_since.reset();
-    } else if (!memory.not_ready_since) {
-      memory.not_ready_since = situation.now;
-    }
-    const Nanos not_ready =
-        pod.ready ? Nanos(0) : situation.now - *memory.not_ready_since + Nanos(1);
     const std::shared_ptr<const kube::Node> node = cluster_.node(pod.node);
     situation.pod = &pod;
     situation.allocation = allocation;
-    situation.policy = policy::judgePod(pod, allocation, objects, node.get(), settings, not_ready);
-    situation.guards = settings.law.guards;
-    situation.reclaims_only_when_scarce = settings.law.reclaim != control::Reclaim::kAlways;
+    situation.policy = policy::judgePod(pod, allocation, objects, node.get(), settings);
+    situation.law = settings.law;
     situation.agent_silent = agentSilent(pod.node);
     if (node && node->capacity.cpu()) {
       const std::lock_guard lock(rates_mutex_);
@@ -959,7 +948,7 @@ class Engine::Impl {
   std::mutex rates_mutex_;
   kube::TokenBucket give_backs_;  // guarded by rates_mutex_
   kube::TokenBucket removals_;    // guarded by rates_mutex_
-  RaiseBudget raises_;            // guarded by rates_mutex_
+  control::RaiseBudget raises_;   // guarded by rates_mutex_
   std::mt19937_64 random_;        // guarded by rates_mutex_
 
   Quotas quotas_;

@@ -20,7 +20,7 @@ policy::QuotaMember memberOf(const Cluster& cluster, const kube::Pod& pod,
   const std::shared_ptr<const kube::Node> node = cluster.node(pod.node);
   const AllocationPtr allocation = cluster.allocationOf(pod);
   const policy::PodPolicy policy =
-      policy::judgePod(pod, allocation.get(), objects, node.get(), settings, Nanos(0));
+      policy::judgePod(pod, allocation.get(), objects, node.get(), settings);
   if (!policy.managed || !allocation || policy.mode == policy::Mode::kRecommend) return member;
   member.managed = true;
   member.limit = policy.limit();

@@ -13,17 +13,12 @@ namespace {
 
 constexpr Nanos kFirstBackOff = std::chrono::seconds(1);
 constexpr Nanos kMostBackOff = std::chrono::minutes(5);
-constexpr double kPressed = 0.1;  // share of time waiting for memory or I/O that holds a decrease
 
 std::vector<Selection> selectionsOf(const HostConfig& config) {
   std::vector<Selection> selections;
   selections.reserve(config.pods.size());
   for (const PodConfig& pod : config.pods) selections.push_back({pod.name, pod.cgroup});
   return selections;
-}
-
-bool pressed(const std::optional<sense::PressureSignals>& pressure) {
-  return pressure && pressure->some > kPressed;
 }
 
 }  // namespace
@@ -38,26 +33,19 @@ Plane::Plane(const kernel::Mounts& mounts, const HostConfig& config, const Setti
       source_(new HostSource(mounts, selectionsOf(config))),
       sampler_(std::unique_ptr<kernel::PodSource>(source_), clock,
                {.interval = settings.sample_interval}),
-      demand_(settings.demand),
-      law_(settings.control) {
+      loop_(settings.demand, settings.control),
+      actuator_(settings.control) {
   if (Result<kernel::Cgroup> root = kernel::Cgroup::open(mounts_, "/")) root_ = *std::move(root);
 }
 
-// Usage of the whole machine less that of the pods that were sampled.
-Millicores Plane::unmanagedUse(MonotonicTime now) {
-  if (!root_) return Millicores(0);
+std::optional<Millicores> Plane::machineUse(MonotonicTime now) {
+  if (!root_) return std::nullopt;
   const auto usage = root_->usage();
-  if (!usage) return Millicores(0);
-  const Millicores all = machine_.advance(now, *usage).value_or(Millicores(0));
-  Millicores pods(0);
-  for (const PodView& pod : view_.pods) {
-    if (pod.left_alone.empty()) pods += pod.usage;
-  }
-  return std::max(all - pods, Millicores(0));
+  return usage ? machine_.advance(now, *usage) : std::nullopt;
 }
 
-std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
-                                         const demand::PodNeed& need, PodView& view) {
+std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, std::size_t index,
+                                              PodView& view) {
   const PodConfig& config = config_.pods[source_->selectionOf(signals.path)];
   const sense::CpuSignals& cpu = signals.containers.front().cpu;
   if (!cpu.limit) {
@@ -102,18 +90,14 @@ std::optional<control::Pod> Plane::adopt(const sense::PodSignals& signals,
     return std::nullopt;
   }
   const Millicores limit = view.limit.value_or(known.declared);
-  control::Pod pod;
-  pod.id = signals.path;
+  node::Participant pod{
+      .id = signals.path, .signals = index, .weight = view.weight, .ceiling = config.max};
   pod.containers.push_back({.name = view.name,
-                            .need = need.containers.front().need,
+                            .signals = 0,
                             .limit = limit,
                             .declared = known.declared,
                             .request = view.request});
-  pod.weight = view.weight;
-  if (config.min) pod.floor = std::max(*config.min, pod.containers.front().request);
-  pod.ceiling = config.max;
-  pod.memory_or_io_pressure = pressed(signals.memory_pressure) || pressed(signals.io_pressure);
-  pod.contention = signals.contention.value_or(0);
+  if (config.min) pod.floor = std::max(*config.min, view.request);
   return pod;
 }
 
@@ -139,13 +123,13 @@ void Plane::write(PodView& view, Known& known, Millicores limit) {
 
 const View& Plane::tick() {
   const auto signals = sampler_.tick();
-  const auto needs = demand_.update(signals);
   view_.at = clock_.monotonic();
+  loop_.observe({.now = view_.at, .pods = signals, .machine_use = machineUse(view_.at)});
   view_.capacity = Millicores(1000) * static_cast<std::int64_t>(settings_.demand.cpus);
   view_.notes.clear();
   view_.pods.clear();
-  control::NodeInput input{.now = view_.at, .capacity = view_.capacity};
-  std::vector<std::size_t> managed;  // indices into view_.pods, parallel to input.pods
+  std::vector<node::Participant> participants;
+  std::vector<std::size_t> managed;  // indices into view_.pods, parallel to the participants
   for (std::size_t i = 0; i < signals.size(); ++i) {
     if (signals[i].containers.empty()) continue;  // gone between two looks
     const sense::CpuSignals& cpu = signals[i].containers.front().cpu;
@@ -153,21 +137,22 @@ const View& Plane::tick() {
                                                     .path = signals[i].path,
                                                     .usage = cpu.usageRate(),
                                                     .blocked = cpu.blockedRate(),
-                                                    .need = needs[i].total});
+                                                    .need = loop_.needs()[i].total});
     view.contention = signals[i].contention;
     if (signals[i].cpu_pressure) view.pressure = signals[i].cpu_pressure->some;
-    if (auto pod = adopt(signals[i], needs[i], view)) {
-      input.pods.push_back(*std::move(pod));
+    if (auto pod = adopt(signals[i], i, view)) {
+      participants.push_back(*std::move(pod));
       managed.push_back(view_.pods.size() - 1);
     }
   }
-  view_.unmanaged_use = input.unmanaged_use = unmanagedUse(view_.at);
-  view_.node = law_.decide(input);
+  view_.node = loop_.decide({.capacity = view_.capacity}, participants);
+  view_.unmanaged_use = loop_.input().unmanaged_use;
+  const std::vector<control::Move> moves = actuator_.next(loop_.input(), view_.node);
   for (std::size_t i = 0; i < managed.size(); ++i) {
     PodView& view = view_.pods[managed[i]];
     view.decision = view_.node.pods[i];
-    const Millicores limit = view.decision.move.limit;
-    if (limit != input.pods[i].limit()) write(view, known_[view.path], limit);
+    view.move = moves[i];
+    if (view.move.moves) write(view, known_[view.path], view.move.limit);
   }
   std::erase_if(known_, [&](const auto& entry) { return !source_->pods().contains(entry.first); });
   for (const std::string& path : source_->nested()) {

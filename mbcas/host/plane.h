@@ -18,12 +18,13 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/result.h"
+#include "mbcas/control/actuation.h"
 #include "mbcas/control/law.h"
-#include "mbcas/demand/demand.h"
 #include "mbcas/host/config.h"
 #include "mbcas/host/ledger.h"
 #include "mbcas/host/source.h"
 #include "mbcas/kernel/cgroup.h"
+#include "mbcas/node/loop.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
@@ -54,6 +55,7 @@ struct PodView {
   std::string left_alone{};  // why it is not managed; empty: it is
   std::string failure{};     // why its limit could not be written
   control::PodDecision decision{};
+  control::Move move{};  // where its limit may go now
   bool changed = false;  // a limit was written
 };
 
@@ -87,10 +89,10 @@ class Plane {
     std::string failure{};
   };
 
-  Millicores unmanagedUse(MonotonicTime now);
-  // Its pod for the law; nothing if it is left alone, with the reason in the view.
-  std::optional<control::Pod> adopt(const sense::PodSignals& signals, const demand::PodNeed& need,
-                                    PodView& view);
+  std::optional<Millicores> machineUse(MonotonicTime now);
+  // Its part in the loop; nothing if it is left alone, with the reason in the view.
+  std::optional<node::Participant> adopt(const sense::PodSignals& signals, std::size_t index,
+                                         PodView& view);
   void write(PodView& view, Known& known, Millicores limit);
 
   kernel::Mounts mounts_;
@@ -100,8 +102,8 @@ class Plane {
   Ledger& ledger_;
   HostSource* source_;  // the sampler's
   sense::Sampler sampler_;
-  demand::Demand demand_;
-  control::NodeLaw law_;
+  node::Loop loop_;
+  control::NodeActuator actuator_;
   std::map<std::string, Known> known_;  // by path
   std::optional<kernel::Cgroup> root_;
   sense::UsageMeter machine_;

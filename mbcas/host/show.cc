@@ -18,7 +18,7 @@ std::string reasonOf(const PodView& pod) {
 
 // A pod without a limit so far begins at what is declared.
 Millicores newLimit(const PodView& pod) {
-  return pod.limit ? pod.decision.move.limit : pod.declared;
+  return pod.limit ? pod.move.limit : pod.declared;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "mbcas/base/quantity.h"
-#include "mbcas/market/solver.h"
+#include "mbcas/control/guards.h"
 #include "mbcas/policy/left_alone.h"
 #include "mbcas/policy/names.h"
 #include "mbcas/policy/workload.h"
@@ -265,18 +265,11 @@ void settle(PodPolicy& policy) {
   policy.floor = std::min(std::max(policy.floor, least), policy.ceiling);
 }
 
-control::Hold holdOf(const kube::Pod& pod, const NamespaceObjects& objects,
-                     const Settings& settings, Nanos not_ready_for) {
-  if (not_ready_for > Nanos(0) && not_ready_for < settings.law.not_ready) {
-    return control::Hold::kNotReady;
-  }
-  for (const auto& budget : objects.budgets) {
-    if (budget->current_healthy < budget->desired_healthy &&
-        budget->selector.matches(pod.meta.labels)) {
-      return control::Hold::kDisruption;
-    }
-  }
-  return control::Hold::kNothing;
+bool disruptionBlocked(const kube::Pod& pod, const NamespaceObjects& objects) {
+  return std::ranges::any_of(objects.budgets, [&](const auto& budget) {
+    return budget->current_healthy < budget->desired_healthy &&
+           budget->selector.matches(pod.meta.labels);
+  });
 }
 
 }  // namespace
@@ -337,7 +330,7 @@ std::optional<ManagedContainer> manageable(const kube::Container& container,
 
 PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
                    const NamespaceObjects& objects, const kube::Node* node,
-                   const Settings& settings, Nanos not_ready_for) {
+                   const Settings& settings) {
   PodPolicy policy;
   const Result<std::vector<OriginalCpu>> original = wayBack(pod, allocation, objects, node);
   if (original) policy.original = *original;
@@ -379,7 +372,7 @@ PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* all
   policy.floor = roundUp(floor.value);
   policy.ceiling = roundDown(ceiling.value);
   policy.reason = fmt::format("floor: {}; ceiling: {}", floor.by, ceiling.by);
-  policy.no_decrease = holdOf(pod, objects, settings, not_ready_for);
+  policy.disruption_blocked = disruptionBlocked(pod, objects);
   settle(policy);
   return policy;
 }
@@ -390,33 +383,6 @@ void lowerCeiling(PodPolicy& policy, Millicores ceiling, const std::string& by) 
   const std::size_t at = policy.reason.find("; ceiling: ");
   policy.reason = policy.reason.substr(0, at) + "; ceiling: " + by;
   settle(policy);
-}
-
-std::vector<Millicores> splitTotal(const PodPolicy& policy, Millicores total,
-                                   const std::vector<Millicores>& bids) {
-  const std::size_t count = policy.containers.size();
-  // In steps, so that the market's whole numbers are ours.
-  market::Problem problem{.objective = market::Objective::kWelfare};
-  Millicores least;
-  for (std::size_t i = 0; i < count; ++i) {
-    const ManagedContainer& container = policy.containers[i];
-    const std::int64_t floor = container.floor.count() / kLimitStep.count();
-    problem.pods.push_back(
-        {.id = container.name,
-         .bid = static_cast<double>(std::max<std::int64_t>(1, bids[i].count())),
-         .min = Millicores(floor),
-         .max = Millicores(std::max(floor, container.ceiling.count() / kLimitStep.count()))});
-    least += Millicores(floor);
-  }
-  problem.capacity = std::max(least, Millicores(roundUp(total).count() / kLimitStep.count()));
-  std::vector<Millicores> split;
-  split.reserve(count);
-  const Result<market::Clearing> clearing = market::clear(problem);
-  for (std::size_t i = 0; i < count; ++i) {
-    split.push_back(clearing ? clearing->pods[i].cpu * kLimitStep.count()
-                             : policy.containers[i].limit);
-  }
-  return split;
 }
 
 }  // namespace mbcas::policy

@@ -2,7 +2,7 @@
 // between a floor and a ceiling. Everything but quotas, which concern all pods of a namespace
 // together: see quota.h.
 //
-//   PodPolicy policy = judgePod(pod, allocation, namespace_objects, node, settings, not_ready_for);
+//   PodPolicy policy = judgePod(pod, allocation, namespace_objects, node, settings);
 //   if (!policy.managed) say(policy.reason);
 //
 // Pure. CPU is in steps of 10m: a floor is rounded up, a ceiling down.
@@ -15,7 +15,6 @@
 
 #include "mbcas/base/result.h"
 #include "mbcas/base/units.h"
-#include "mbcas/control/guards.h"
 #include "mbcas/kube/types.h"
 #include "mbcas/podallocation/original_resources.h"
 #include "mbcas/podallocation/pod_allocation.h"
@@ -55,9 +54,9 @@ struct PodPolicy {
   std::vector<ManagedContainer> containers;
   Millicores floor;
   Millicores ceiling;
-  bool requests_follow = false;  // Guaranteed: request and limit move together
-  bool scaled_by_hpa = false;    // lowered half as often
-  control::Hold no_decrease = control::Hold::kNothing;
+  bool requests_follow = false;     // Guaranteed: request and limit move together
+  bool scaled_by_hpa = false;       // lowered half as often
+  bool disruption_blocked = false;  // a disruption budget of its pods is not met
 
   Millicores limit() const;
   Millicores declared() const;
@@ -87,20 +86,13 @@ Result<std::vector<podallocation::OriginalCpu>> wayBack(
 std::optional<ManagedContainer> manageable(const kube::Container& container,
                                            const std::vector<podallocation::OriginalCpu>& original);
 
-// `allocation` is null if there is none, `node` while it is not known. `not_ready_for` is zero when
-// the pod is ready.
+// `allocation` is null if there is none, `node` while it is not known.
 PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* allocation,
                    const NamespaceObjects& objects, const kube::Node* node,
-                   const Settings& settings, Nanos not_ready_for);
+                   const Settings& settings);
 
 // A ceiling that came to light later, as a quota's share of a managed pod. Never below the
 // requests.
 void lowerCeiling(PodPolicy& policy, Millicores ceiling, const std::string& by);
-
-// Divides `total` over the managed containers, each between its floor and ceiling, in proportion to
-// `bids` (what the agent desires for each, or their limits today), in whole steps. The answer adds
-// up to `total` within the sums of floors and ceilings. Same order as policy.containers.
-std::vector<Millicores> splitTotal(const PodPolicy& policy, Millicores total,
-                                   const std::vector<Millicores>& bids);
 
 }  // namespace mbcas::policy

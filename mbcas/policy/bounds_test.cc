@@ -10,11 +10,10 @@ namespace mbcas::policy {
 namespace {
 
 using namespace literals;
-using control::Hold;
 
 PodPolicy judge(const P& pod, const NamespaceObjects& objects = shop(),
-                const Settings& settings = {}, Nanos not_ready = Nanos(0)) {
-  return judgePod(*pod.make(), nullptr, objects, aNode().get(), settings, not_ready);
+                const Settings& settings = {}) {
+  return judgePod(*pod.make(), nullptr, objects, aNode().get(), settings);
 }
 
 std::shared_ptr<const kube::LimitRange> range(const std::string& item) {
@@ -34,7 +33,7 @@ TEST(Bounds, OfAPlainBurstablePod) {
   EXPECT_EQ(policy.declared(), 500_m);
   EXPECT_EQ(policy.limit(), 500_m);
   EXPECT_EQ(policy.mode, Mode::kFull);
-  EXPECT_EQ(policy.no_decrease, Hold::kNothing);
+  EXPECT_FALSE(policy.disruption_blocked);
   EXPECT_EQ(policy.reason, "floor: the least that any pod has; ceiling: node n1");
 }
 
@@ -78,8 +77,7 @@ TEST(Bounds, DeclaredComesFromTheStatusOfTheAllocation) {
   const auto allocation = recorded(R"({"name":"main","request":"100m","limit":"800m"})");
   // A tenant may have forged or removed the annotation: the status counts.
   for (const P& pod : {annotated("300m", "64", "64", 2), P{.containers = {{.limit = "300m"}}}}) {
-    const PodPolicy policy =
-        judgePod(*pod.make(), allocation.get(), shop(), aNode().get(), {}, Nanos(0));
+    const PodPolicy policy = judgePod(*pod.make(), allocation.get(), shop(), aNode().get(), {});
     EXPECT_EQ(policy.declared(), 800_m);
     EXPECT_EQ(policy.limit(), 300_m);
     EXPECT_EQ(policy.request(), 100_m);
@@ -241,13 +239,6 @@ TEST(Bounds, HpaKeepsItsSignal) {
             1000_m);
 }
 
-TEST(Bounds, NotReadyPodsAreNotLoweredForAWhile) {
-  EXPECT_EQ(judge({.ready = false}, shop(), {}, std::chrono::minutes(9)).no_decrease,
-            Hold::kNotReady);
-  EXPECT_EQ(judge({.ready = false}, shop(), {}, std::chrono::minutes(11)).no_decrease,
-            Hold::kNothing);
-}
-
 TEST(Bounds, DisruptionBudget) {
   NamespaceObjects objects = shop();
   const auto budget = [](int healthy) {
@@ -257,10 +248,10 @@ TEST(Bounds, DisruptionBudget) {
         healthy));
   };
   objects.budgets = {budget(1)};
-  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).no_decrease, Hold::kDisruption);
-  EXPECT_EQ(judge({}, objects).no_decrease, Hold::kNothing) << "another pod";
+  EXPECT_TRUE(judge({.meta = kOwnedByDeployment}, objects).disruption_blocked);
+  EXPECT_FALSE(judge({}, objects).disruption_blocked) << "another pod";
   objects.budgets = {budget(2)};
-  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).no_decrease, Hold::kNothing);
+  EXPECT_FALSE(judge({.meta = kOwnedByDeployment}, objects).disruption_blocked);
 }
 
 TEST(Bounds, GuaranteedWithItsAnnotation) {
@@ -368,7 +359,7 @@ TEST(LeftAlone, ExcludedNamespacesAndPause) {
 }
 
 TEST(LeftAlone, UnknownNodeIsNoReasonToRestore) {
-  const PodPolicy policy = judgePod(*P{}.make(), nullptr, shop(), nullptr, {}, Nanos(0));
+  const PodPolicy policy = judgePod(*P{}.make(), nullptr, shop(), nullptr, {});
   EXPECT_FALSE(policy.managed);
   EXPECT_FALSE(policy.let_go);
 }
@@ -411,16 +402,6 @@ TEST(LowerCeiling, NeverBelowTheRequest) {
   EXPECT_EQ(policy.floor, 250_m);
 }
 
-TEST(Split, InProportionWithinBounds) {
-  const PodPolicy policy = judge(
-      {.containers = {{.limit = "600m"}, {.name = "side", .request = "50m", .limit = "200m"}}});
-  EXPECT_EQ(splitTotal(policy, 1600_m, {600_m, 200_m}), (std::vector{1200_m, 400_m}));
-  EXPECT_EQ(splitTotal(policy, 1605_m, {600_m, 200_m}), (std::vector{1210_m, 400_m}));
-  // The smaller would fall below its request.
-  EXPECT_EQ(splitTotal(policy, 160_m, {600_m, 200_m}), (std::vector{110_m, 50_m}));
-  EXPECT_EQ(splitTotal(policy, 1_m, {600_m, 200_m}), (std::vector{100_m, 50_m}));
-}
-
 RC_GTEST_PROP(Bounds, AlwaysConsistent, ()) {
   const auto cpu = [] { return std::to_string(*rc::gen::inRange(1, 4000)) + "m"; };
   P pod;
@@ -448,15 +429,6 @@ RC_GTEST_PROP(Bounds, AlwaysConsistent, ()) {
   RC_ASSERT(policy.floor.count() % 10 == 0);
   RC_ASSERT(policy.ceiling.count() % 10 == 0);
   RC_ASSERT(policy.floor >= policy.request());
-  const Millicores total(*rc::gen::inRange(1, 20'000));
-  std::vector<Millicores> bids;
-  for (const ManagedContainer& container : policy.containers) bids.push_back(container.limit);
-  const std::vector<Millicores> split = splitTotal(policy, total, bids);
-  for (std::size_t i = 0; i < split.size(); ++i) {
-    RC_ASSERT(split[i] >= policy.containers[i].request);
-    RC_ASSERT(split[i] <= policy.containers[i].ceiling);
-    RC_ASSERT(split[i].count() % 10 == 0);
-  }
 }
 
 }  // namespace

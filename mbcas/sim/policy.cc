@@ -6,38 +6,42 @@
 #include <array>
 #include <cmath>
 
-#include "mbcas/control/law.h"
+#include "mbcas/control/actuation.h"
 #include "mbcas/control/weight.h"
-#include "mbcas/demand/demand.h"
+#include "mbcas/node/loop.h"
 
 namespace mbcas::sim {
 namespace {
 
-// The pipeline of a node, and nothing else: signals, needs, law.
+// The loop of a node, and its actuation without a cluster in between.
 class Mbcas final : public Policy {
  public:
   Mbcas(std::string_view name, const control::Settings& law, const demand::Settings& estimator)
-      : name_(name), demand_(estimator), law_(law) {}
+      : name_(name), loop_(estimator, law), actuator_(law) {}
 
   std::string_view name() const override { return name_; }
 
   std::vector<Move> decide(const NodeView& node) override {
-    const std::span<const demand::PodNeed> needs = demand_.update(node.signals);
-    control::NodeInput input;
-    input.now = node.now;
-    input.capacity = Millicores(static_cast<std::int64_t>(node.cpus) * 1000);
-    input.unmanaged_use = node.unmanaged_use;
-    input.unmanaged_requests = node.unmanaged_requests;
-    for (const PodView& pod : node.pods) input.pods.push_back(inputOf(pod, node, needs));
-    const control::NodeDecision& decision = law_.decide(input);
+    loop_.observe({.now = node.now, .pods = node.signals});
+    std::vector<node::Participant> participants;
+    std::vector<control::NodeActuator::Facts> facts;
+    for (const PodView& pod : node.pods) {
+      participants.push_back(participantOf(pod, node));
+      facts.push_back({.ready = pod.ready});
+    }
+    const control::NodeDecision& decision =
+        loop_.decide({.capacity = Millicores(1000) * static_cast<std::int64_t>(node.cpus),
+                      .unmanaged_requests = node.unmanaged_requests},
+                     participants);
+    const std::vector<control::Move> allowed = actuator_.next(loop_.input(), decision, facts);
     std::vector<Move> moves;
     for (std::size_t i = 0; i < node.pods.size(); ++i) {
-      if (!decision.pods[i].moves) continue;
+      if (!allowed[i].moves) continue;
       const PodView& pod = node.pods[i];
       Move move{i, {pod.limits.begin(), pod.limits.end()}};
       std::size_t next = 0;
       for (std::optional<Millicores>& limit : move.containers) {
-        if (limit) limit = decision.pods[i].move_containers[next++];
+        if (limit) limit = allowed[i].containers[next++];
       }
       moves.push_back(std::move(move));
     }
@@ -45,22 +49,18 @@ class Mbcas final : public Policy {
   }
 
  private:
-  static control::Pod inputOf(const PodView& view, const NodeView& node,
-                              std::span<const demand::PodNeed> needs) {
+  static node::Participant participantOf(const PodView& view, const NodeView& node) {
     const PodSpec& spec = *view.spec;
-    const demand::PodNeed& need = needs[static_cast<std::size_t>(view.signals - &node.signals[0])];
-    control::Pod pod;
-    pod.id = spec.name;
-    pod.weight = control::weightOf(spec.request(), spec.priority);
-    pod.floor = spec.floor;
-    pod.ceiling = spec.ceiling;
-    pod.ready = view.ready;
-    pod.contention = view.signals->contention.value_or(0);
+    node::Participant pod{.id = spec.name,
+                          .signals = static_cast<std::size_t>(view.signals - &node.signals[0]),
+                          .weight = control::weightOf(spec.request(), spec.priority),
+                          .floor = spec.floor,
+                          .ceiling = spec.ceiling};
     for (std::size_t c = 0; c < spec.containers.size(); ++c) {
       const ContainerSpec& container = spec.containers[c];
       if (!container.limit) continue;
       pod.containers.push_back({.name = container.name,
-                                .need = need.containers[c].need,
+                                .signals = c,
                                 .limit = *view.limits[c],
                                 .declared = *container.limit,
                                 .request = container.request});
@@ -69,8 +69,8 @@ class Mbcas final : public Policy {
   }
 
   std::string name_;
-  demand::Demand demand_;
-  control::NodeLaw law_;
+  node::Loop loop_;
+  control::NodeActuator actuator_;
 };
 
 constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static",  "generous",

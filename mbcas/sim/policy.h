@@ -33,7 +33,6 @@ struct NodeView {
   unsigned cpus = 1;
   std::span<const sense::PodSignals> signals{};  // of all pods
   std::vector<PodView> pods{};                   // managed ones
-  Millicores unmanaged_use{};
   Millicores unmanaged_requests{};
 };
 

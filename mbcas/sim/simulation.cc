@@ -320,7 +320,6 @@ NodeView Simulation::look() {
     const bool limited = std::ranges::any_of(
         spec.containers, [](const ContainerSpec& c) { return c.limit.has_value(); });
     if (!spec.managed || !limited) {
-      view.unmanaged_use += signals.cpu.usageRate();
       view.unmanaged_requests += spec.request();
       continue;
     }

@@ -1,5 +1,5 @@
-// Whether a limit on a node may be raised now: a node where everything is throttled at once gets
-// its raises in turns.
+// Whether a limit on a node may be raised now. A node where every pod is throttled at once gets its
+// raises in turns.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
 
-namespace mbcas::controller {
+namespace mbcas::control {
 
-// A raise is let go whole as long as there is room, and what it takes too much is waited for
-// afterwards: half a raise would only be one more resize.
+// A raise is allowed in full as long as there is room, and the next ones wait until its excess has
+// been paid for: half a raise would only be one more resize.
 //
 // Pure; not thread-safe.
 class RaiseBudget {
@@ -28,7 +28,7 @@ class RaiseBudget {
     entry.spent = std::max(0.0, entry.spent - std::max(0.0, seconds) * most);
     entry.at = now;
     const bool room = entry.spent < most;
-    if (entry.spent <= 0) nodes_.erase(found);  // nothing is to be remembered
+    if (entry.spent <= 0) nodes_.erase(found);  // there is nothing to remember
     return room;
   }
 
@@ -39,10 +39,10 @@ class RaiseBudget {
 
  private:
   struct Entry {
-    double spent = 0;  // millicores, and not yet waited for
+    double spent = 0;  // millicores that have not been paid for
     MonotonicTime at{};
   };
   std::map<std::string, Entry, std::less<>> nodes_;
 };
 
-}  // namespace mbcas::controller
+}  // namespace mbcas::control
