@@ -3,6 +3,10 @@
 //
 //   pods   solve   per tenfold step   / one pass   / sort   reference / solve
 //
+// and for the kernel's division of a node with so many pods of two containers each:
+//
+//   pods   divide   / one clearing of all containers
+//
 // Times depend on the machine and what else runs on it; the ratios are what to look at.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -12,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "mbcas/market/kernel_division.h"
 #include "mbcas/market/reference/random_problem.h"
+#include "mbcas/market/reference/random_tree.h"
 #include "mbcas/market/reference/reference.h"
 #include "mbcas/market/solver.h"
 
@@ -95,6 +101,51 @@ void referenceSolve(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(reference::clear(problems[0]).allocated);
 }
 
+constexpr std::size_t kContainers = 2;  // of each pod
+
+std::vector<reference::Tree> treesOf(std::size_t pods) {
+  reference::TreeGenerator generate(pods);
+  std::vector<reference::Tree> trees;
+  for (int i = 0; i < 20; ++i) trees.push_back(generate.ordinary(pods, kContainers));
+  return trees;
+}
+
+void divideTree(benchmark::State& state) {
+  const auto trees = treesOf(static_cast<std::size_t>(state.range(0)));
+  KernelDivision division;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(division.divide(trees[next].capacity, trees[next].nodes).data());
+    next = next + 1 == trees.size() ? 0 : next + 1;
+  }
+}
+
+// As many consumers, without the tree: one clearing.
+void divideFlat(benchmark::State& state) {
+  std::vector<Problem> problems;
+  for (const reference::Tree& tree : treesOf(static_cast<std::size_t>(state.range(0)))) {
+    const auto microcores = [](double cores) {
+      return Millicores(static_cast<std::int64_t>(cores * 1e6));
+    };
+    Problem problem{.capacity = microcores(tree.capacity), .objective = Objective::kWelfare};
+    for (const CgroupNode& node : tree.nodes) {
+      if (node.demand == 0) continue;
+      problem.pods.push_back({.bid = node.weight, .max = microcores(node.demand)});
+    }
+    problems.push_back(std::move(problem));
+  }
+  Solver solver;
+  Clearing clearing;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    if (!solver.solve(problems[next], clearing)) state.SkipWithError("not a problem");
+    benchmark::DoNotOptimize(clearing.pods.data());
+    next = next + 1 == problems.size() ? 0 : next + 1;
+  }
+}
+
+BENCHMARK(divideTree)->Arg(10)->Arg(110)->Arg(1000);
+BENCHMARK(divideFlat)->Arg(10)->Arg(110)->Arg(1000);
 BENCHMARK(solveOrdinary)->RangeMultiplier(10)->Range(10, 100'000);
 BENCHMARK(solveWelfare)->RangeMultiplier(10)->Range(10, 100'000);
 BENCHMARK(solveEqualPods)->RangeMultiplier(10)->Range(10, 100'000);
@@ -131,6 +182,12 @@ class Ratios : public benchmark::ConsoleReporter {
             ratio(times_["referenceSolve"][pods], time));
         before = time;
       }
+    }
+    GetOutputStream() << fmt::format("\ndivideTree\n{:>8}{:>14}{:>18}\n", "pods", "time",
+                                     "/ one clearing");
+    for (const auto& [pods, time] : times_["divideTree"]) {
+      GetOutputStream() << fmt::format("{:>8}{:>11.2f} us{:>18.1f}\n", pods, time / 1000,
+                                       time / times_["divideFlat"][pods]);
     }
   }
 
