@@ -16,6 +16,7 @@
 #include "mbcas/sense/signals.h"
 #include "mbcas/sim/hpa.h"
 #include "mbcas/sim/scenario.h"
+#include "mbcas/sim/tree.h"
 
 namespace mbcas::sim {
 
@@ -33,8 +34,9 @@ struct NodeView {
   unsigned cpus = 1;
   std::span<const sense::PodSignals> signals{};  // of all pods
   std::vector<PodView> pods{};                   // managed ones
-  Millicores unmanaged_use{};
+  Millicores unmanaged_use{};  // of everything else on the machine, processes outside too
   Millicores unmanaged_requests{};
+  std::span<const TreeEntry> tree{};  // everything that uses CPU, and the slices above it
 };
 
 struct Move {
