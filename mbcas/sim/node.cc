@@ -294,6 +294,10 @@ void Node::divide() {
     Pod& pod = podAt(index);
     if (pod.running == 0) continue;
     if (enough) pod.rate = pod.running;
+    if (pod.containers.size() == 1) {
+      containerAt(pod.containers.front()).rate = pod.rate;
+      continue;
+    }
     for (const int member : pod.containers) {
       Container& container = containerAt(member);
       if (container.runnable == 0 || container.group.throttled) continue;
@@ -390,7 +394,10 @@ void Node::run(Nanos time) {
     group.some += std::min(1.0, runnable - rate) * wall;
     group.full += std::max(0.0, 1 - rate) * wall;
     group.used |= rate > 0;
-    if (group.quota) group.left = std::max(0.0, group.left - rate * wall);
+    if (group.quota) {
+      group.left = std::max(0.0, group.left - rate * wall);
+      changed_ |= rate > 0 && group.left <= kNothing;
+    }
     if (group.throttled) {
       group.throttled_time += std::min<double>(runnable, options_.cpus) * wall;
     }
@@ -411,21 +418,10 @@ void Node::run(Nanos time) {
   }
 }
 
-// What the stretch of time that just ended led to.
+// Threads that are done ask for more.
 void Node::finish() {
-  for (const int index : finished_) {
-    stepWorkload(index);
-  }
+  for (const int index : finished_) stepWorkload(index);
   finished_.clear();
-  const auto exhausted = [](const Group& group, double rate) {
-    return rate > 0 && group.quota && group.left <= kNothing;
-  };
-  for (const int index : runnable_) {
-    changed_ |= exhausted(containerAt(index).group, containerAt(index).rate);
-  }
-  for (const int index : active_) {
-    changed_ |= exhausted(podAt(index).group, podAt(index).rate);
-  }
 }
 
 }  // namespace mbcas::sim

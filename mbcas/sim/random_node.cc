@@ -127,7 +127,7 @@ class Maker {
     } else if (way < 0.9) {
       const double work = std::max(one<3>({0.005, 0.02, 0.05}), cores / kMostRequests);
       spec = {.kind = Kind::kService,
-              .threads = std::min(2 * threads, kMostThreads),
+              .threads = std::min(2 * least, kMostThreads),
               .rate = cores / work,
               .work = nanos(work),
               .queue = kQueue};
