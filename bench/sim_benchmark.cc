@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "mbcas/sim/random_node.h"
 #include "mbcas/sim/simulation.h"
 
 namespace {
@@ -32,5 +33,21 @@ BENCHMARK_CAPTURE(simulateFor, contention_static, "contention", "static")
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(simulateFor, contention_responsive, "contention", "responsive")
     ->Unit(benchmark::kMillisecond);
+
+// Closed loops on random nodes, one after the other.
+void simulateRandomNodes(benchmark::State& state, const char* policy_name) {
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    const Scenario scenario = randomNode(++seed);
+    const auto policy = makePolicy(policy_name, scenario.cpus);
+    benchmark::DoNotOptimize(run(scenario, **policy));
+  }
+  state.counters["nodes"] =
+      benchmark::Counter(static_cast<double>(seed), benchmark::Counter::kIsRate);
+}
+
+BENCHMARK_CAPTURE(simulateRandomNodes, random_static, "static")->Iterations(200);
+BENCHMARK_CAPTURE(simulateRandomNodes, random_unlimited, "unlimited")->Iterations(200);
+BENCHMARK_CAPTURE(simulateRandomNodes, random_responsive, "responsive")->Iterations(200);
 
 }  // namespace

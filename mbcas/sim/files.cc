@@ -1,5 +1,8 @@
 #include "mbcas/sim/files.h"
 
+#include "mbcas/kernel/names.h"
+#include "mbcas/sim/tree.h"
+
 namespace mbcas::sim {
 namespace {
 
@@ -95,12 +98,13 @@ bool ModelFiles::refresh(MonotonicTime) {
   pods_.clear();
   places_.clear();
   for (int pod = 0; pod < node_.pods(); ++pod) {
-    if (!node_.present(pod)) continue;
+    if (!node_.present(pod) || !inKubepods(node_, pod)) continue;
     kernel::PodCgroup found;
     found.uid = node_.podName(pod);
-    found.path = "/kubepods/burstable/pod" + found.uid;
+    found.path = pathOf(node_, pod);
     found.driver = kernel::Driver::kCgroupfs;
-    found.qos = kernel::Qos::kBurstable;
+    const std::optional<int> slice = node_.podSlice(pod);
+    found.qos = kernel::qosOf("pod" + found.uid, slice ? node_.sliceName(*slice) : "burstable");
     found.inode = node_.podCgroup(pod);
     places_[found.path] = {pod, -1};
     for (int c = 0; c < node_.containers(pod); ++c) {

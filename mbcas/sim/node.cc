@@ -17,35 +17,6 @@ Nanos whole(double nanos) {
   return Nanos(static_cast<std::int64_t>(nanos));
 }
 
-// Divides `total` by weight, giving nobody more than its cap. `members` of (weight, cap, share).
-struct Sharer {
-  double weight;
-  double cap;
-  double* share;
-};
-void divideByWeight(std::vector<Sharer>& members, double total) {
-  double weights = 0;
-  for (const Sharer& member : members) weights += member.weight;
-  // Who gets its cap leaves the rest to the others; each round settles at least one.
-  bool settled = true;
-  while (settled && !members.empty()) {
-    settled = false;
-    for (std::size_t i = 0; i < members.size();) {
-      if (members[i].weight * total < members[i].cap * weights) {
-        ++i;
-        continue;
-      }
-      *members[i].share = members[i].cap;
-      total -= members[i].cap;
-      weights -= members[i].weight;
-      members[i] = members.back();
-      members.pop_back();
-      settled = true;
-    }
-  }
-  for (const Sharer& member : members) *member.share = member.weight * total / weights;
-}
-
 }  // namespace
 
 Node::Node(const Options& options) : options_(options), random_(options.seed) {}
@@ -58,8 +29,18 @@ Node::Group Node::makeGroup() {
   return group;
 }
 
-int Node::addPod(std::string name, double weight) {
-  pods_.push_back({.name = std::move(name), .weight = weight, .group = makeGroup()});
+int Node::addSlice(std::string name, double weight, std::optional<int> parent) {
+  slices_.push_back(
+      {.name = std::move(name), .weight = weight, .parent = parent.value_or(kTop), .members = {}});
+  ++structure_;
+  return slices() - 1;
+}
+
+int Node::addPod(std::string name, double weight, std::optional<int> slice) {
+  pods_.push_back({.name = std::move(name),
+                   .weight = weight,
+                   .slice = slice.value_or(kTop),
+                   .group = makeGroup()});
   return pods() - 1;
 }
 
@@ -84,6 +65,7 @@ void Node::removePod(int pod) {
   for (const int index : podAt(pod).containers) {
     Container& container = containerAt(index);
     std::ranges::fill(container.work, 0.0);
+    container.done = 0;
     container.runnable = 0;
     container.wake = Nanos::max();
     std::erase(runnable_, index);
@@ -133,6 +115,20 @@ void Node::setWeights(int pod, double weight, std::span<const double> weights) {
     containerAt(podAt(pod).containers[i]).weight = weights[i];
   }
   changed_ = true;
+}
+
+void Node::setSliceWeight(int slice, double weight) {
+  if (std::exchange(sliceAt(slice).weight, weight) != weight) changed_ = true;
+}
+
+Nanos Node::sliceUsage(int slice) const {
+  double usage = 0;
+  for (const Pod& pod : pods_) {
+    int above = pod.slice;
+    while (above != kTop && above != slice) above = sliceAt(above).parent;
+    if (above == slice) usage += pod.group.usage;
+  }
+  return whole(usage);
 }
 
 const Node::Container& Node::containerAt(int pod, int container) const {
@@ -203,16 +199,32 @@ void Node::fireTimers() {
   }
 }
 
+// Writes what the threads have done into `work`.
+void Node::settle(Container& container) {
+  const double done = std::exchange(container.done, 0.0);
+  if (done == 0) return;
+  for (double& work : container.work) {
+    if (work <= 0) continue;
+    work -= done;
+    if (work <= kNothing) work = 0;
+  }
+}
+
 void Node::stepWorkload(int index) {
   Container& container = containerAt(index);
+  settle(container);
   const Nanos wake = container.workload->step(now_, container.work);
   if (wake != container.wake) {
     container.wake = wake;
     if (wake != Nanos::max()) timers_.push({wake, Alarm::kWorkload, index});
   }
-  const int before = std::exchange(
-      container.runnable,
-      static_cast<int>(std::ranges::count_if(container.work, [](double w) { return w > 0; })));
+  const int before = std::exchange(container.runnable, 0);
+  container.least = Workload::kEndless;
+  for (const double work : container.work) {
+    if (work <= 0) continue;
+    ++container.runnable;
+    container.least = std::min(container.least, work);
+  }
   if (before == 0 && container.runnable > 0) runnable_.push_back(index);
   if (before > 0 && container.runnable == 0) std::erase(runnable_, index);
   changed_ |= before != container.runnable;
@@ -276,35 +288,86 @@ void Node::divide() {
     pod.running += container.runnable;
     running += container.runnable;
   }
-  const auto cpus = static_cast<int>(options_.cpus);
-  if (running > cpus) {
-    std::vector<Sharer> sharers;
-    for (const int index : active_) {
-      Pod& pod = podAt(index);
-      if (pod.running > 0) {
-        sharers.push_back({pod.weight, std::min<double>(pod.running, cpus), &pod.rate});
-      }
-    }
-    divideByWeight(sharers, cpus);
-  }
+  const bool enough = running <= static_cast<int>(options_.cpus);
+  if (!enough) divideScarce();
   for (const int index : active_) {
     Pod& pod = podAt(index);
     if (pod.running == 0) continue;
-    std::vector<Sharer> sharers;
-    if (running <= cpus) pod.rate = pod.running;
+    if (enough) pod.rate = pod.running;
+    if (pod.containers.size() == 1) {
+      containerAt(pod.containers.front()).rate = pod.rate;
+      continue;
+    }
     for (const int member : pod.containers) {
       Container& container = containerAt(member);
       if (container.runnable == 0 || container.group.throttled) continue;
       if (pod.rate >= pod.running) {
         container.rate = container.runnable;
       } else {
-        sharers.push_back(
+        sharers_.push_back(
             {container.weight, static_cast<double>(container.runnable), &container.rate});
       }
     }
-    divideByWeight(sharers, pod.rate);
+    divideByWeight(sharers_, pod.rate);
   }
   changed_ = false;
+}
+
+// The CPUs among pods that want more than there are: from the machine down, slice by slice.
+void Node::divideScarce() {
+  const double cpus = options_.cpus;
+  top_.running = 0;
+  top_.rate = cpus;
+  for (Slice& slice : slices_) slice.running = 0;
+  for (const int index : active_) {
+    Pod& pod = podAt(index);
+    if (pod.running == 0) continue;
+    sliceAt(pod.slice).members.push_back(
+        {pod.weight, std::min<double>(pod.running, cpus), &pod.rate});
+    for (int above = pod.slice; above != kTop; above = sliceAt(above).parent) {
+      sliceAt(above).running += pod.running;
+    }
+    top_.running += pod.running;
+  }
+  for (Slice& slice : slices_) {
+    if (slice.running == 0) continue;
+    sliceAt(slice.parent)
+        .members.push_back({slice.weight, std::min<double>(slice.running, cpus), &slice.rate});
+  }
+  share(top_);
+  for (Slice& slice : slices_) share(slice);
+}
+
+// A slice's part among its members.
+void Node::share(Slice& slice) {
+  if (slice.rate < slice.running) return divideByWeight(slice.members, slice.rate);
+  for (const Sharer& member : slice.members) *member.share = member.cap;
+  slice.members.clear();
+}
+
+// Divides `total` by weight, giving no member more than its cap. Empties `members`.
+void Node::divideByWeight(std::vector<Sharer>& members, double total) {
+  double weights = 0;
+  for (const Sharer& member : members) weights += member.weight;
+  // Who gets its cap leaves the rest to the others; each round settles at least one.
+  bool settled = true;
+  while (settled && !members.empty()) {
+    settled = false;
+    for (std::size_t i = 0; i < members.size();) {
+      if (members[i].weight * total < members[i].cap * weights) {
+        ++i;
+        continue;
+      }
+      *members[i].share = members[i].cap;
+      total -= members[i].cap;
+      weights -= members[i].weight;
+      members[i] = members.back();
+      members.pop_back();
+      settled = true;
+    }
+  }
+  for (const Sharer& member : members) *member.share = member.weight * total / weights;
+  members.clear();
 }
 
 Nanos Node::nextEvent(Nanos end) const {
@@ -314,11 +377,8 @@ Nanos Node::nextEvent(Nanos end) const {
     const Container& container = containers_[static_cast<std::size_t>(index)];
     if (container.rate == 0) continue;
     if (container.group.quota) soonest = std::min(soonest, container.group.left / container.rate);
-    double least = Workload::kEndless;
-    for (const double work : container.work) {
-      if (work > 0) least = std::min(least, work);
-    }
-    soonest = std::min(soonest, least * container.runnable / container.rate);
+    soonest =
+        std::min(soonest, (container.least - container.done) * container.runnable / container.rate);
   }
   for (const int index : active_) {
     const Pod& pod = podAt(index);
@@ -334,7 +394,10 @@ void Node::run(Nanos time) {
     group.some += std::min(1.0, runnable - rate) * wall;
     group.full += std::max(0.0, 1 - rate) * wall;
     group.used |= rate > 0;
-    if (group.quota) group.left = std::max(0.0, group.left - rate * wall);
+    if (group.quota) {
+      group.left = std::max(0.0, group.left - rate * wall);
+      changed_ |= rate > 0 && group.left <= kNothing;
+    }
     if (group.throttled) {
       group.throttled_time += std::min<double>(runnable, options_.cpus) * wall;
     }
@@ -350,34 +413,15 @@ void Node::run(Nanos time) {
       container.group.local += std::min<double>(container.runnable, options_.cpus) * wall;
       continue;
     }
-    const double done = container.rate * wall / container.runnable;
-    bool finished = false;
-    for (double& work : container.work) {
-      if (work <= 0) continue;
-      work -= done;
-      if (work > kNothing) continue;
-      work = 0;
-      finished = true;
-    }
-    if (finished) finished_.push_back(index);
+    container.done += container.rate * wall / container.runnable;
+    if (container.least - container.done <= kNothing) finished_.push_back(index);
   }
 }
 
-// What the stretch of time that just ended led to.
+// Threads that are done ask for more.
 void Node::finish() {
-  for (const int index : finished_) {
-    stepWorkload(index);
-  }
+  for (const int index : finished_) stepWorkload(index);
   finished_.clear();
-  const auto exhausted = [](const Group& group, double rate) {
-    return rate > 0 && group.quota && group.left <= kNothing;
-  };
-  for (const int index : runnable_) {
-    changed_ |= exhausted(containerAt(index).group, containerAt(index).rate);
-  }
-  for (const int index : active_) {
-    changed_ |= exhausted(podAt(index).group, podAt(index).rate);
-  }
 }
 
 }  // namespace mbcas::sim

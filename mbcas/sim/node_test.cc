@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "mbcas/demand/demand.h"
 #include "mbcas/sense/sampler.h"
@@ -141,6 +143,205 @@ TEST(Node, OneThreadUsesOneCpu) {
   node.advanceTo(10s);
   EXPECT_NEAR(static_cast<double>(node.counters(heavy, 0).usage.count()), 1e10, 1);
   EXPECT_NEAR(static_cast<double>(node.counters(light, 0).usage.count()), 1e10, 1);
+}
+
+// Slices above the pods, each with what it should get of the CPUs.
+class Slices : public testing::Test {
+ protected:
+  int spinning(Node& node, const std::string& name, double weight, std::optional<int> slice,
+               int threads, std::optional<Millicores> limit = {}) {
+    const int pod = node.addPod(name, weight, slice);
+    node.addContainer(pod, {}, makeWorkload(spin(threads), Random(1)));
+    node.setLimit(pod, {{limit}}, limit);
+    return pod;
+  }
+  // Cores, on average since the start.
+  static double use(const Node& node, int pod) {
+    return static_cast<double>(node.podCounters(pod).usage.count()) /
+           static_cast<double>(node.now().count());
+  }
+  static double sliceUse(const Node& node, int slice) {
+    return static_cast<double>(node.sliceUsage(slice).count()) /
+           static_cast<double>(node.now().count());
+  }
+};
+
+// Two pods of 300m (307 shares each, together 614 for the slice) and all BestEffort pods (2).
+TEST_F(Slices, ABestEffortHogGetsNextToNothing) {
+  Node node({.cpus = 2});
+  const int kubepods = node.addSlice("kubepods", 2048);
+  const int burstable = node.addSlice("burstable", 614, kubepods);
+  const int best_effort = node.addSlice("besteffort", 2, kubepods);
+  const int a = spinning(node, "a", 307, burstable, 2);
+  const int b = spinning(node, "b", 307, burstable, 2);
+  const int hog = spinning(node, "hog", 2, best_effort, 4);
+  node.advanceTo(10s);
+  EXPECT_NEAR(use(node, hog), 2 * 2.0 / 616, 1e-6);
+  EXPECT_NEAR(use(node, a), 614.0 / 616, 1e-6);
+  EXPECT_NEAR(use(node, b), 614.0 / 616, 1e-6);
+  EXPECT_NEAR(sliceUse(node, burstable), 2 * 614.0 / 616, 1e-6);
+  EXPECT_NEAR(sliceUse(node, kubepods), 2, 1e-6);
+}
+
+TEST_F(Slices, BestEffortPodsShareTheirSlice) {
+  Node node({.cpus = 2});
+  const int kubepods = node.addSlice("kubepods", 2048);
+  const int burstable = node.addSlice("burstable", 614, kubepods);
+  const int best_effort = node.addSlice("besteffort", 2, kubepods);
+  // One thread cannot use more than one CPU, so the rest is for the hogs.
+  const int a = spinning(node, "a", 614, burstable, 1);
+  const int first = spinning(node, "first", 2, best_effort, 4);
+  const int second = spinning(node, "second", 2, best_effort, 1);
+  node.advanceTo(10s);
+  EXPECT_NEAR(use(node, a), 1, 1e-6);
+  EXPECT_NEAR(use(node, first), 0.5, 1e-6);
+  EXPECT_NEAR(use(node, second), 0.5, 1e-6);
+}
+
+TEST_F(Slices, AProcessOutsideCompetesWithAllPodsTogether) {
+  Node node({.cpus = 2});
+  const int kubepods = node.addSlice("kubepods", 2048);
+  const int burstable = node.addSlice("burstable", 300, kubepods);
+  const int system = node.addSlice("system.slice", 1024);
+  const int a = spinning(node, "a", 100, burstable, 2);
+  const int b = spinning(node, "b", 200, burstable, 2);
+  const int daemon = spinning(node, "daemon", 1024, system, 2);
+  node.advanceTo(10s);
+  EXPECT_NEAR(use(node, daemon), 2.0 / 3, 1e-6);
+  EXPECT_NEAR(use(node, a), 4.0 / 9, 1e-6);
+  EXPECT_NEAR(use(node, b), 8.0 / 9, 1e-6);
+  EXPECT_NEAR(sliceUse(node, system), 2.0 / 3, 1e-6);
+}
+
+TEST_F(Slices, RequestsOfIdlePodsCountForTheirNeighbours) {
+  Node node({.cpus = 1});
+  const int kubepods = node.addSlice("kubepods", 1024);
+  // 100 of the pod that runs, 300 of the pod that does not.
+  const int burstable = node.addSlice("burstable", 400, kubepods);
+  const int guaranteed = spinning(node, "guaranteed", 100, kubepods, 1);
+  const int busy = spinning(node, "busy", 100, burstable, 1);
+  const int idle = node.addPod("idle", 300, burstable);
+  node.addContainer(idle, {}, makeWorkload({.kind = Kind::kIdle}, Random(1)));
+  node.advanceTo(10s);
+  EXPECT_NEAR(use(node, busy), 0.8, 1e-6) << "the slice has 400 next to 100";
+  EXPECT_NEAR(use(node, guaranteed), 0.2, 1e-6);
+}
+
+TEST_F(Slices, ANewWeightTakesEffectAtOnce) {
+  Node node({.cpus = 1});
+  const int left = node.addSlice("left", 100);
+  const int right = node.addSlice("right", 100);
+  const int a = spinning(node, "a", 5, left, 1);
+  const int b = spinning(node, "b", 7, right, 1);
+  node.advanceTo(10s);
+  EXPECT_NEAR(use(node, a), 0.5, 1e-6);
+  node.setSliceWeight(left, 300);
+  EXPECT_EQ(node.sliceWeight(left), 300);
+  node.advanceTo(20s);
+  EXPECT_NEAR(use(node, a), 0.625, 1e-6);
+  EXPECT_NEAR(use(node, b), 0.375, 1e-6);
+}
+
+// What a limit takes from a pod goes to its neighbours in the slice, not out of the slice.
+TEST_F(Slices, WhatALimitLeavesStaysInTheSlice) {
+  Node node({.cpus = 2});
+  const int left = node.addSlice("left", 100);
+  const int right = node.addSlice("right", 100);
+  const int limited = spinning(node, "limited", 100, left, 1, 100_m);
+  const int neighbour = spinning(node, "neighbour", 100, left, 2);
+  const int other = spinning(node, "other", 100, right, 2);
+  node.advanceTo(100s);
+  EXPECT_NEAR(use(node, limited), 0.1, 1e-3);
+  EXPECT_NEAR(use(node, neighbour), 0.9, 1e-3);
+  EXPECT_NEAR(use(node, other), 1, 1e-6);
+}
+
+TEST_F(Slices, APodThatIsGoneStillCountsInTheUsageOfItsSlice) {
+  Node node({.cpus = 1});
+  const int kubepods = node.addSlice("kubepods", 1024);
+  const int burstable = node.addSlice("burstable", 2, kubepods);
+  const int pod = spinning(node, "a", 2, burstable, 1);
+  EXPECT_EQ(node.podSlice(pod), burstable);
+  EXPECT_EQ(node.sliceParent(burstable), kubepods);
+  EXPECT_EQ(node.sliceParent(kubepods), std::nullopt);
+  node.advanceTo(3s);
+  node.removePod(pod);
+  node.advanceTo(5s);
+  EXPECT_EQ(node.sliceUsage(kubepods), 3s);
+}
+
+// Weighted max-min from the top down, written as simply as possible.
+struct Branch {
+  double weight = 1;
+  double cap = 0;
+  std::vector<std::size_t> children{};
+};
+void pour(const std::vector<Branch>& tree, std::size_t at, double total, std::vector<double>& got) {
+  got[at] = total;
+  std::vector<std::size_t> open = tree[at].children;
+  while (!open.empty()) {
+    double weights = 0;
+    for (const std::size_t child : open) weights += tree[child].weight;
+    const double level = total / weights;
+    const auto full = std::ranges::find_if(open, [&](std::size_t child) {
+      return tree[child].cap <= tree[child].weight * level + 1e-12;
+    });
+    if (full == open.end()) {
+      for (const std::size_t child : open) pour(tree, child, tree[child].weight * level, got);
+      return;
+    }
+    pour(tree, *full, tree[*full].cap, got);
+    total -= tree[*full].cap;
+    open.erase(full);
+  }
+}
+
+TEST_F(Slices, RandomTreesAreDividedAsTheyShouldBe) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    const unsigned cpus = 1 + static_cast<unsigned>(random.next() % 8);
+    Node node({.cpus = cpus, .seed = seed});
+    std::vector<Branch> tree(1);
+    std::vector<std::size_t> places;  // of the slices
+    const auto slices = static_cast<int>(random.next() % 6);
+    const auto anywhere = [&](int below) {
+      const int at = static_cast<int>(random.next() % static_cast<std::uint64_t>(below + 1)) - 1;
+      return at < 0 ? std::optional<int>() : std::optional(at);
+    };
+    const auto add = [&](std::optional<int> parent, double weight) {
+      const std::size_t above = parent ? places[static_cast<std::size_t>(*parent)] : 0;
+      tree[above].children.push_back(tree.size());
+      tree.push_back({.weight = weight});
+      return tree.size() - 1;
+    };
+    for (int i = 0; i < slices; ++i) {
+      const std::optional<int> parent = anywhere(i);
+      const double weight = 1 + static_cast<double>(random.next() % 1000);
+      node.addSlice("s" + std::to_string(i), weight, parent);
+      places.push_back(add(parent, weight));
+    }
+    std::vector<std::size_t> pods;
+    for (int i = 0; i < 6; ++i) {
+      const std::optional<int> slice = anywhere(slices);
+      const double weight = 1 + static_cast<double>(random.next() % 1000);
+      const int threads = 1 + static_cast<int>(random.next() % 4);
+      spinning(node, "p" + std::to_string(i), weight, slice, threads);
+      pods.push_back(add(slice, weight));
+      tree[pods.back()].cap = std::min<double>(threads, cpus);
+    }
+    for (std::size_t at = tree.size(); at-- > 0;) {  // children come after their parents
+      for (const std::size_t child : tree[at].children) tree[at].cap += tree[child].cap;
+    }
+    std::vector<double> got(tree.size());
+    pour(tree, 0, std::min<double>(cpus, tree[0].cap), got);
+    node.advanceTo(1s);
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      ASSERT_NEAR(use(node, static_cast<int>(i)), got[pods[i]], 1e-6) << "seed " << seed;
+    }
+    for (int i = 0; i < slices; ++i) {
+      ASSERT_NEAR(sliceUse(node, i), got[places[static_cast<std::size_t>(i)]], 1e-6);
+    }
+  }
 }
 
 TEST(Node, ALimitChangesAtOnce) {

@@ -22,7 +22,7 @@ class Mbcas final : public Policy {
   std::string_view name() const override { return name_; }
 
   std::vector<Move> decide(const NodeView& node) override {
-    loop_.observe({.now = node.now, .pods = node.signals});
+    loop_.observe({.now = node.now, .pods = node.signals, .machine_use = node.machine_use});
     std::vector<node::Participant> participants;
     std::vector<control::NodeActuator::Facts> facts;
     for (const PodView& pod : node.pods) {

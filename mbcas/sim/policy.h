@@ -16,6 +16,7 @@
 #include "mbcas/sense/signals.h"
 #include "mbcas/sim/hpa.h"
 #include "mbcas/sim/scenario.h"
+#include "mbcas/sim/tree.h"
 
 namespace mbcas::sim {
 
@@ -33,7 +34,9 @@ struct NodeView {
   unsigned cpus = 1;
   std::span<const sense::PodSignals> signals{};  // of all pods
   std::vector<PodView> pods{};                   // managed ones
+  Millicores machine_use{};  // of all pods, and of processes outside
   Millicores unmanaged_requests{};
+  std::span<const TreeEntry> tree{};  // everything that uses CPU, and the slices above it
 };
 
 struct Move {

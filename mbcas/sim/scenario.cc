@@ -255,7 +255,9 @@ class Parser {
     name(fields, spec.name);
     fields.read("priority", spec.priority, std::int64_t{-2'000'000'000},
                 std::int64_t{2'000'000'000});
-    fields.read("managed", spec.managed);
+    std::optional<bool> managed;
+    fields.read("managed", managed);
+    fields.read("outside", spec.outside);
     fields.read("start", spec.start);
     fields.read("end", spec.end);
     if (spec.end && *spec.end <= spec.start) fields.complain("end", "is not after start");
@@ -292,6 +294,7 @@ class Parser {
     } else {
       resources(fields, spec.containers.emplace_back());
     }
+    manage(fields, managed, spec);
     std::size_t count = 1;
     const bool many = fields.has("count");
     fields.read("count", count, std::size_t{1}, kMostPods);
@@ -304,6 +307,25 @@ class Parser {
       pods.push_back(spec);
       if (many) pods.back().name += fmt::format("-{}", i);
     }
+  }
+
+  // Whether MBCAS may change its limit: as the controller judges real pods.
+  void manage(Fields& fields, std::optional<bool> managed, PodSpec& spec) {
+    if (spec.outside) {
+      for (const std::string_view key :
+           {"request", "limit", "priority", "min", "max", "ready", "restarts", "containers"}) {
+        if (fields.has(key)) fields.complain(key, "belongs to pods, and this process is outside");
+      }
+      if (managed == true) fields.complain("managed", "a process outside cannot be managed");
+    } else if (managed == true && !spec.limited()) {
+      fields.complain("managed", "a pod without a limit cannot be managed");
+    } else if (managed == true && spec.qos() == kernel::Qos::kGuaranteed) {
+      fields.complain("managed",
+                      "a Guaranteed pod, whose limits equal its requests, cannot be managed");
+    }
+    const bool manageable =
+        !spec.outside && spec.limited() && spec.qos() != kernel::Qos::kGuaranteed;
+    spec.managed = managed.value_or(manageable);
   }
 
   void name(Fields& fields, std::string& into) {
@@ -444,6 +466,25 @@ class Parser {
 };
 
 }  // namespace
+
+Millicores PodSpec::request() const {
+  Millicores total;
+  for (const ContainerSpec& container : containers) total += container.request;
+  return total;
+}
+
+bool PodSpec::limited() const {
+  return std::ranges::any_of(containers,
+                             [](const ContainerSpec& each) { return each.limit.has_value(); });
+}
+
+kernel::Qos PodSpec::qos() const {
+  const bool equal = std::ranges::all_of(
+      containers, [](const ContainerSpec& each) { return each.limit == each.request; });
+  if (equal && !containers.empty()) return kernel::Qos::kGuaranteed;
+  const bool any = limited() || request() > Millicores(0);
+  return any ? kernel::Qos::kBurstable : kernel::Qos::kBestEffort;
+}
 
 Scenario nodeOf(const Scenario& scenario, unsigned n) {
   Scenario node = scenario;

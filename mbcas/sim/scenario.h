@@ -14,6 +14,7 @@
 
 #include "mbcas/base/result.h"
 #include "mbcas/base/units.h"
+#include "mbcas/kernel/names.h"
 #include "mbcas/sim/workload.h"
 
 namespace mbcas::sim {
@@ -32,6 +33,8 @@ struct PodSpec {
   std::vector<ContainerSpec> containers{};
   std::int64_t priority = 0;
   bool managed = true;
+  // A process in a top-level cgroup next to kubepods; then it is not managed and has no requests.
+  bool outside = false;
   Nanos start{0};                       // when it appears
   std::optional<Nanos> end{};           // and disappears
   std::optional<Nanos> ready_after{0};  // from its start; nothing: never ready
@@ -40,6 +43,9 @@ struct PodSpec {
   std::optional<Millicores> ceiling{};
 
   Millicores request() const;
+  bool limited() const;  // a container has a limit
+  // By CPU alone; where `outside` is set, it means nothing.
+  kernel::Qos qos() const;
   friend bool operator==(const PodSpec&, const PodSpec&) = default;
 };
 

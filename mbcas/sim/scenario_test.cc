@@ -135,6 +135,46 @@ TEST(Scenario, ErrorsNameTheFieldAndTheLine) {
   EXPECT_EQ(errorOf("pods: [\n"), "line 2: end of sequence flow not found");
 }
 
+PodSpec podOf(std::string_view fields) {
+  const Result<Scenario> scenario = parseScenario("pods:\n  - name: a\n" + std::string(fields));
+  EXPECT_TRUE(scenario) << scenario.error().message();
+  return scenario ? scenario->pods.at(0) : PodSpec{};
+}
+
+TEST(Scenario, ClassesOfPodsAndWhatIsManaged) {
+  using kernel::Qos;
+  const PodSpec burstable = podOf("    request: 100m\n    limit: 200m\n");
+  EXPECT_EQ(burstable.qos(), Qos::kBurstable);
+  EXPECT_TRUE(burstable.managed);
+  EXPECT_FALSE(podOf("    request: 100m\n    limit: 200m\n    managed: false\n").managed);
+  const PodSpec no_limit = podOf("    request: 100m\n");
+  EXPECT_EQ(no_limit.qos(), Qos::kBurstable);
+  EXPECT_FALSE(no_limit.managed);
+  const PodSpec guaranteed = podOf("    request: 200m\n    limit: 200m\n");
+  EXPECT_EQ(guaranteed.qos(), Qos::kGuaranteed);
+  EXPECT_FALSE(guaranteed.managed);
+  const PodSpec best_effort = podOf("    workload: {kind: spin}\n");
+  EXPECT_EQ(best_effort.qos(), Qos::kBestEffort);
+  EXPECT_FALSE(best_effort.managed);
+  EXPECT_EQ(podOf("    containers:\n      - {name: a, request: 1, limit: 1}\n"
+                  "      - {name: b, request: 1, limit: 2}\n")
+                .qos(),
+            Qos::kBurstable);
+  const PodSpec outside = podOf("    outside: true\n    workload: {kind: spin}\n");
+  EXPECT_TRUE(outside.outside);
+  EXPECT_FALSE(outside.managed);
+
+  EXPECT_EQ(errorOf("pods:\n  - name: a\n    managed: true\n"),
+            "line 3: pods[0].managed: a pod without a limit cannot be managed");
+  EXPECT_EQ(errorOf("pods:\n  - name: a\n    request: 1\n    limit: 1\n    managed: true\n"),
+            "line 5: pods[0].managed: a Guaranteed pod, whose limits equal its requests, cannot be "
+            "managed");
+  EXPECT_EQ(errorOf("pods:\n  - name: a\n    outside: true\n    request: 1\n"),
+            "line 4: pods[0].request: belongs to pods, and this process is outside");
+  EXPECT_EQ(errorOf("pods:\n  - name: a\n    managed: true\n    outside: true\n"),
+            "line 3: pods[0].managed: a process outside cannot be managed");
+}
+
 TEST(Scenario, RefusesWhatIsTooLong) {
   EXPECT_EQ(errorOf(std::string(kLongestScenario + 1, ' ')), "longer than 1048576 bytes");
 }
@@ -174,7 +214,8 @@ TEST(Scenario, ATraceIsReadFromBesideTheScenario) {
 
 TEST(Scenario, TheOnesThatCome) {
   int files = 0;
-  for (const char* folder : {"evaluation/scenarios", "evaluation/held-out", "evaluation/size"}) {
+  for (const char* folder :
+       {"evaluation/scenarios", "evaluation/held-out", "evaluation/sharing", "evaluation/size"}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() != ".yaml") continue;
       std::ostringstream text;
@@ -186,7 +227,7 @@ TEST(Scenario, TheOnesThatCome) {
       ++files;
     }
   }
-  EXPECT_GE(files, 19);
+  EXPECT_GE(files, 24);
 }
 
 TEST(Profile, Shapes) {

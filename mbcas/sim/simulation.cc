@@ -39,6 +39,12 @@ std::optional<Millicores> sum(std::span<const std::optional<Millicores>> limits)
   return total;
 }
 
+// As the kubelet converts an amount of CPU: whole shares, 2 at least.
+double sharesOf(Millicores amount) {
+  return static_cast<double>(std::max<std::int64_t>(2, amount.count() * 1024 / 1000));
+}
+constexpr double kOutsideWeight = 1024;  // of a cgroup whose weight has not been set
+
 int threadsOf(const PodSpec& spec) {
   int threads = 0;
   for (const ContainerSpec& container : spec.containers) threads += container.workload.threads;
@@ -63,12 +69,6 @@ Random randomOf(const Scenario& scenario, std::size_t pod, std::size_t container
 
 }  // namespace
 
-Millicores PodSpec::request() const {
-  Millicores total;
-  for (const ContainerSpec& container : containers) total += container.request;
-  return total;
-}
-
 Simulation::Simulation(const Scenario& scenario, Policy& policy)
     : scenario_(scenario),
       policy_(policy),
@@ -77,6 +77,9 @@ Simulation::Simulation(const Scenario& scenario, Policy& policy)
                                             ModelFiles::Options{.stat_local = scenario.stat_local}),
                clock_, {.interval = scenario.interval}),
       random_(Random(scenario.seed).fork(0)),
+      kubepods_(node_.addSlice("kubepods", scenario.cpus * 1024.0)),
+      burstable_(node_.addSlice("burstable", sharesOf(Millicores(0)), kubepods_)),
+      best_effort_(node_.addSlice("besteffort", sharesOf(Millicores(0)), kubepods_)),
       pods_(scenario.pods.size()),
       grown_(scenario.pods.size()),
       moments_(scenario.pods.size()),
@@ -108,26 +111,51 @@ void Simulation::noteLimit(Pod& pod) const {
   pod.highest = std::max(pod.highest, limit);
 }
 
-// As the kubelet sets cpu.shares: by request, 2 at least.
-void Simulation::setRequests(const Instance& instance) {
-  const auto weight = [](Millicores request) {
-    return std::max(2.0, static_cast<double>(request.count()) * 1.024);
-  };
+// As the kubelet sets cpu.shares.
+void Simulation::setWeights(const PodSpec& spec, const Instance& instance) {
   std::vector<double> weights;
   Millicores total;
   for (const Millicores request : instance.requests) {
-    weights.push_back(weight(request));
+    weights.push_back(sharesOf(request));
     total += request;
   }
-  node_.setWeights(instance.index, weight(total), weights);
+  node_.setWeights(instance.index, spec.outside ? kOutsideWeight : sharesOf(total), weights);
 }
 
-void Simulation::putInForce(Pod& pod, Instance& instance) {
+// The Burstable slice has the requests of all its pods, also of those that are idle. The kubelet
+// follows a change within a minute; here it does at once.
+void Simulation::weighSlices() {
+  Millicores total;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (sliceOf(scenario_.pods[i]) != burstable_) continue;
+    for (const Instance& instance : pods_[i].instances) {
+      if (!node_.present(instance.index)) continue;
+      total = std::accumulate(instance.requests.begin(), instance.requests.end(), total);
+    }
+  }
+  node_.setSliceWeight(burstable_, sharesOf(total));
+}
+
+std::optional<int> Simulation::sliceOf(const PodSpec& spec) const {
+  if (spec.outside) return std::nullopt;
+  switch (spec.qos()) {
+    case kernel::Qos::kGuaranteed:
+      return kubepods_;
+    case kernel::Qos::kBestEffort:
+      return best_effort_;
+    case kernel::Qos::kBurstable:
+      break;
+  }
+  return burstable_;
+}
+
+void Simulation::putInForce(const PodSpec& spec, Pod& pod, Instance& instance) {
   instance.limits = instance.wanted;
   node_.setLimit(instance.index, instance.limits, sum(instance.limits));
   if (!instance.wanted_requests.empty()) {
     instance.requests = std::exchange(instance.wanted_requests, {});
-    setRequests(instance);
+    setWeights(spec, instance);
+    weighSlices();
   }
   instance.due.reset();
   if (measuring()) ++pod.changes;
@@ -143,7 +171,7 @@ void Simulation::start(std::size_t i) {
   const std::string name =
       first ? spec.name : fmt::format("{}~{}", spec.name, pod.instances.size());
   Instance& instance = pod.instances.emplace_back();
-  instance.index = node_.addPod(name, 1);
+  instance.index = node_.addPod(name, 1, sliceOf(spec));
   instance.ready = first;
   instance.ready_at = first ? node_.now() : node_.now() + kStartsIn;
   const auto number = static_cast<int>(
@@ -160,7 +188,8 @@ void Simulation::start(std::size_t i) {
                                   : container.limit);
     instance.requests.push_back(container.request);
   }
-  setRequests(instance);
+  setWeights(spec, instance);
+  weighSlices();
   node_.setLimit(instance.index, instance.limits, sum(instance.limits));
   node_.setBurst(instance.index, spec.managed ? policy_.burst() : 0);
   by_name_[name] = {i, pod.instances.size() - 1};
@@ -250,7 +279,7 @@ void Simulation::happen(const Event& event) {
       for (const Instance& instance : pod.instances) {
         if (node_.present(instance.index)) node_.removePod(instance.index);
       }
-      return;
+      return weighSlices();
     case Event::Kind::kLimit: {
       Instance& instance = pod.instances[event.instance];
       const auto total = [](const std::vector<Millicores>& requests) {
@@ -262,7 +291,7 @@ void Simulation::happen(const Event& event) {
         *instance.due += std::chrono::seconds(1);  // deferred by the kubelet
         return;
       }
-      putInForce(pod, instance);
+      putInForce(scenario_.pods[event.pod], pod, instance);
       sampler_.limitChanged(node_.podName(instance.index));
       return;
     }
@@ -272,6 +301,7 @@ void Simulation::happen(const Event& event) {
       return;
     case Event::Kind::kLeave:
       node_.removePod(pod.instances[event.instance].index);
+      weighSlices();
       if (measuring()) ++pod.changes;
       return noteLimit(pod);
     case Event::Kind::kRestart:
@@ -312,19 +342,23 @@ NodeView Simulation::look() {
   view.cpus = scenario_.cpus;
   view.signals = sampler_.signals();
   viewed_.clear();
+  const std::span<TreeEntry> tree = tree_.sense(node_);
+  view.tree = tree;
+  for (const TreeEntry& entry : tree) {
+    if (!entry.parent) view.machine_use += entry.use();
+  }
   for (const sense::PodSignals& signals : view.signals) {
     const Place place = by_name_.find(signals.uid)->second;
     const PodSpec& spec = scenario_.pods[place.pod];
     const Instance& instance = pods_[place.pod].instances[place.instance];
     if (instance.leaves) continue;
-    const bool limited = std::ranges::any_of(
-        spec.containers, [](const ContainerSpec& c) { return c.limit.has_value(); });
-    if (!spec.managed || !limited) {
+    if (!spec.managed || !spec.limited()) {
       view.unmanaged_requests += spec.request();
       continue;
     }
     const bool ready = spec.ready_after && node_.now() >= instance.ready_at &&
                        node_.now() >= spec.start + *spec.ready_after;
+    tree[tree_.placeOf(instance.index)].pod = view.pods.size();
     viewed_.push_back(place);
     view.pods.push_back(
         {&spec, &signals, instance.limits, ready, static_cast<int>(place.instance)});

@@ -22,6 +22,7 @@
 #include "mbcas/sim/policy.h"
 #include "mbcas/sim/report.h"
 #include "mbcas/sim/scenario.h"
+#include "mbcas/sim/tree.h"
 
 namespace mbcas::sim {
 
@@ -122,8 +123,10 @@ class Simulation {
   std::optional<Event> nextEvent(Nanos until) const;
   void happen(const Event& event);
   void start(std::size_t i);
-  void putInForce(Pod& pod, Instance& instance);
-  void setRequests(const Instance& instance);
+  void putInForce(const PodSpec& spec, Pod& pod, Instance& instance);
+  void setWeights(const PodSpec& spec, const Instance& instance);
+  void weighSlices();
+  std::optional<int> sliceOf(const PodSpec& spec) const;  // nothing: the top
   void adjustReplicas();
   bool fits(Millicores more) const;
   bool present(const Pod& pod) const;
@@ -143,6 +146,9 @@ class Simulation {
   SimulatedClock clock_;
   sense::Sampler sampler_;
   Random random_;
+  int kubepods_;  // slices of the node
+  int burstable_;
+  int best_effort_;
   std::vector<Pod> pods_;      // parallel to the scenario's
   std::vector<Totals> grown_;  // in the last interval, of each
   std::vector<Moment> moments_;
@@ -152,6 +158,7 @@ class Simulation {
   };
   std::map<std::string, Place, std::less<>> by_name_;
   std::vector<Place> viewed_;  // of the view's pods
+  Tree tree_;
 
   Ideal ideal_;
   std::vector<Ideal::Want> wants_;   // of managed pods

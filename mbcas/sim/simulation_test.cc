@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "mbcas/sim/ideal.h"
 
 namespace mbcas::sim {
@@ -135,6 +137,111 @@ TEST(Simulation, WhatIsUnmanagedIsLeftAlone) {
   EXPECT_EQ(report.pods[1].changes, 0);
   EXPECT_NEAR(report.pods[1].used, 0.4, 0.005);
   EXPECT_LT(report.pods[0].throttled, 0.002);
+}
+
+// A pod of each class and a process outside, all of which spin on two CPUs.
+Scenario everyKind() {
+  Scenario scenario{.name = "kinds", .cpus = 2, .duration = 90s, .settle = 30s};
+  scenario.pods.push_back(pod("web", spin(2), 300_m, 1500_m));
+  scenario.pods.push_back(pod("idle", {.kind = Kind::kIdle}, 300_m, 400_m));
+  scenario.pods.push_back(pod("fixed", spin(2), 200_m, 200_m));
+  PodSpec hog{.name = "hog", .managed = false};
+  hog.containers.push_back({.workload = spin(4)});
+  scenario.pods.push_back(hog);
+  PodSpec daemon{.name = "daemon", .managed = false, .outside = true};
+  daemon.containers.push_back({.workload = spin(2)});
+  scenario.pods.push_back(daemon);
+  return scenario;
+}
+
+TEST(Simulation, CpusAreDividedAsTheKubeletsTreeSays) {
+  Scenario scenario = everyKind();
+  scenario.pods[0].containers[0].limit = 2000_m;  // of no effect
+  const Report report = run(scenario, "static");
+  // 2048 for the pods together next to 1024; among the pods 614 (also for the idle one) next to
+  // 204 and 2. The Guaranteed pod is held at its limit, which the others divide.
+  EXPECT_NEAR(report.pods[4].used, 2 * 1024.0 / 3072, 0.002);
+  EXPECT_NEAR(report.pods[2].used, 0.2, 0.002);
+  const double rest = 2 * 2048.0 / 3072 - report.pods[2].used;
+  EXPECT_NEAR(report.pods[0].used, rest * 614 / 616, 0.003);
+  EXPECT_NEAR(report.pods[3].used, rest * 2 / 616, 0.002);
+}
+
+TEST(Simulation, TheBurstableSliceWeighsWhatItsPodsRequest) {
+  Scenario scenario = everyKind();
+  scenario.pods[0].containers[0].limit = 2000_m;
+  scenario.pods[1].start = 30s;
+  scenario.pods[1].end = 60s;
+  const auto policy = makePolicy("static", 2);
+  Simulation simulation(scenario, **policy);
+  const auto weightAt = [&](Nanos time) {
+    while (simulation.now() < time) simulation.step();
+    return simulation.node().sliceWeight(1);
+  };
+  EXPECT_EQ(weightAt(20s), 307);
+  EXPECT_EQ(weightAt(50s), 614);
+  EXPECT_EQ(weightAt(80s), 307);
+}
+
+// Remembers the tree, and decides nothing.
+class Watcher final : public Policy {
+ public:
+  std::string_view name() const override { return "watcher"; }
+  std::vector<Move> decide(const NodeView& view) override {
+    tree.assign(view.tree.begin(), view.tree.end());
+    machine_use = view.machine_use;
+    managed.clear();
+    for (const PodView& each : view.pods) managed.push_back(each.spec->name);
+    return {};
+  }
+  std::vector<TreeEntry> tree;
+  std::vector<std::string> managed;
+  Millicores machine_use{};
+};
+
+TEST(Simulation, PoliciesSeeTheWholeTree) {
+  const Scenario scenario = everyKind();
+  Watcher watcher;
+  Simulation simulation(scenario, watcher);
+  simulation.step();
+  ASSERT_EQ(watcher.tree.size(), 8u);
+  EXPECT_EQ(watcher.tree[0].interval, 0s) << "nothing to compare with";
+  while (simulation.step()) {
+  }
+  const auto entry = [&](std::string_view path) {
+    const auto found = std::ranges::find(watcher.tree, path, &TreeEntry::path);
+    EXPECT_NE(found, watcher.tree.end()) << path;
+    return found == watcher.tree.end() ? TreeEntry{} : *found;
+  };
+  const TreeEntry kubepods = entry("/kubepods");
+  EXPECT_EQ(kubepods.kind, TreeEntry::Kind::kSlice);
+  EXPECT_EQ(kubepods.parent, std::nullopt);
+  EXPECT_EQ(kubepods.weight, 2048);
+  EXPECT_EQ(kubepods.threads, 9);
+  EXPECT_NEAR(kubepods.use().cores(), 4.0 / 3, 0.01);
+  EXPECT_EQ(entry("/kubepods/burstable").parent, 0u);
+  EXPECT_EQ(entry("/kubepods/burstable").weight, 614);
+  EXPECT_EQ(entry("/kubepods/besteffort").weight, 2);
+  const TreeEntry web = entry("/kubepods/burstable/podweb");
+  EXPECT_EQ(web.kind, TreeEntry::Kind::kPod);
+  EXPECT_EQ(watcher.tree[*web.parent].path, "/kubepods/burstable");
+  EXPECT_EQ(web.weight, 307);
+  EXPECT_EQ(web.cap, 1500_m);
+  EXPECT_EQ(web.threads, 2);
+  EXPECT_EQ(web.interval, 1s);
+  EXPECT_EQ(watcher.managed.at(*web.pod), "web");
+  EXPECT_NEAR(web.use().cores(), simulation.moments()[0].used, 0.002);
+  const TreeEntry fixed = entry("/kubepods/podfixed");
+  EXPECT_EQ(watcher.tree[*fixed.parent].path, "/kubepods");
+  EXPECT_EQ(fixed.cap, 200_m);
+  const TreeEntry hog = entry("/kubepods/besteffort/podhog");
+  EXPECT_EQ(hog.cap, std::nullopt);
+  EXPECT_EQ(hog.pod, std::nullopt);
+  const TreeEntry daemon = entry("/daemon");
+  EXPECT_EQ(daemon.kind, TreeEntry::Kind::kOutside);
+  EXPECT_EQ(daemon.parent, std::nullopt);
+  EXPECT_EQ(daemon.weight, 1024);
+  EXPECT_NEAR(watcher.machine_use.cores(), daemon.use().cores() + kubepods.use().cores(), 0.002);
 }
 
 TEST(Simulation, WithoutStatLocalItStillWorks) {
