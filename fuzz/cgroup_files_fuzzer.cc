@@ -1,8 +1,9 @@
-// Every parser of a cgroup file, on the same bytes.
+// Every parser of a cgroup file and of /proc/stat, on the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
+#include "mbcas/kernel/cpu_set.h"
 #include "mbcas/kernel/parse.h"
 
 namespace {
@@ -36,6 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(kernel::parseMicros(text), positive);
   check(kernel::parseNanos(text), positive);
   check(kernel::parseCount(text), [](std::uint64_t) { return true; });
+  check(kernel::parseProcStat(text), [](const kernel::MachineTime&) { return true; });
+  check(kernel::parseCpuList(text), [](const kernel::CpuSet& set) {
+    return set.count() <= kernel::CpuSet::kMost && kernel::parseCpuList(set.toString()) == set;
+  });
   check(kernel::parsePressure(text), [](const kernel::Pressure& pressure) {
     return positive(pressure.some) && (!pressure.full || positive(*pressure.full));
   });

@@ -265,9 +265,9 @@ double otherWork(unsigned cpus) {
   const Result<kernel::MachineTime> before = look();
   std::this_thread::sleep_for(1s);
   const Result<kernel::MachineTime> after = look();
-  if (!before || !after || after->all <= before->all) return 0;
-  return static_cast<double>(after->busy - before->busy) /
-         static_cast<double>(after->all - before->all) * cpus;
+  if (!before || !after || after->all() <= before->all()) return 0;
+  return static_cast<double>(after->busy() - before->busy()) /
+         static_cast<double>(after->all() - before->all()) * cpus;
 }
 
 struct DemoFlags {

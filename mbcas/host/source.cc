@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "mbcas/kernel/cgroup.h"
+#include "mbcas/kernel/proc_stat.h"
 
 namespace mbcas::host {
 namespace {
@@ -42,6 +43,15 @@ Result<std::unique_ptr<kernel::CgroupReader>> HostSource::open(const std::string
   Result<kernel::Cgroup> cgroup = kernel::Cgroup::open(mounts_, path);
   if (!cgroup) return failure(std::move(cgroup).error());
   return std::make_unique<kernel::Cgroup>(*std::move(cgroup));
+}
+
+Result<void> HostSource::visitChildren(const std::string& path,
+                                       const kernel::ChildVisitor& visit) const {
+  return kernel::visitChildren(mounts_, path, visit);
+}
+
+std::unique_ptr<kernel::MachineReader> HostSource::machine() const {
+  return std::make_unique<kernel::ProcStat>(mounts_.proc);
 }
 
 bool HostSource::refresh(MonotonicTime now) {

@@ -27,6 +27,9 @@ class HostSource final : public kernel::PodSource {
   const std::map<std::string, kernel::PodCgroup>& pods() const override { return pods_; }
   bool refresh(MonotonicTime now) override;
   void distrust() override { next_look_ = {}; }
+  Result<void> visitChildren(const std::string& path,
+                             const kernel::ChildVisitor& visit) const override;
+  std::unique_ptr<kernel::MachineReader> machine() const override;
 
   // Of the selection that found it, by path.
   std::size_t selectionOf(const std::string& path) const { return found_by_.at(path); }

@@ -6,7 +6,9 @@
 //
 // Directories are held by descriptor and a file's descriptor is kept from its first reading on, so
 // nothing is looked up by name twice and a cgroup recreated under the same name is never mistaken
-// for this one. A reading that succeeds allocates nothing (after the first of its file).
+// for this one. A reading that succeeds allocates nothing (after the first of its file). Files that
+// are read every few seconds at most (weight, tasks, cpus) are opened for each reading, by the
+// directory's descriptor: an open file costs the kernel up to 4 KB.
 #pragma once
 
 #include <array>
@@ -34,9 +36,11 @@ class Cgroup final : public CgroupReader {
   ReadResult<CpuStat> stat() override;
   ReadResult<Nanos> throttledLocal() override;
   ReadResult<CpuLimit> limit() override;
-  ReadResult<std::uint64_t> weight();  // v1 cpu.shares, v2 cpu.weight: different scales
   ReadResult<Pressure> pressure(Resource resource) override;
   ReadResult<std::uint64_t> threads() override;
+  ReadResult<std::uint64_t> weight() override;
+  ReadResult<std::uint64_t> tasks() override;
+  ReadResult<CpuSet> cpus() override;
   void logReads(std::vector<int>* log) override { log_ = log; }
 
  private:
@@ -47,23 +51,31 @@ class Cgroup final : public CgroupReader {
     kMax,
     kPeriod,
     kWeight,
+    kIdle,
     kCpuPressure,
     kMemoryPressure,
     kIoPressure,
     kPids,
+    kTasks,
+    kCpus,
+    kCpusOld,
     kFiles
   };
   struct Slot {
     Fd fd;
     bool absent = false;
   };
-  enum Directory { kCpu, kCpuacct, kUnified, kPidsDir, kDirectories };
+  enum Directory { kCpu, kCpuacct, kUnified, kPidsDir, kCpuset, kDirectories };
 
   Cgroup() = default;
   const Fd& directoryOf(File file) const;
   const char* nameOf(File file) const;
   ReadResult<std::string_view> read(File file, std::span<char> buffer);
   ReadError openError(File file, int error) const;
+  Fd openOnce(File file, ReadError& error) const;
+  ReadError readError(File file, int error) const;
+  template <class T>
+  ReadResult<T> parsedOnce(File file, Result<T> (*parse)(std::string_view)) const;
   template <class T>
   ReadResult<T> parsed(File file, Result<T> (*parse)(std::string_view));
 
@@ -73,5 +85,9 @@ class Cgroup final : public CgroupReader {
   std::array<Slot, kFiles> files_;
   std::vector<int>* log_ = nullptr;
 };
+
+// Tells of each cgroup directly below one, in the kernel's order; of none if it has been removed.
+Result<void> visitChildren(const Mounts& mounts, const std::string& path,
+                           const ChildVisitor& visit);
 
 }  // namespace mbcas::kernel

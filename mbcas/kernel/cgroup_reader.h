@@ -1,12 +1,15 @@
-// The readings of one cgroup, wherever they come from: the kernel's files (cgroup.h), or a model of
-// the kernel.
+// The readings of one cgroup and of the machine, wherever they come from: the kernel's files
+// (cgroup.h, proc_stat.h), or a model of the kernel. What a model does not have is absent.
 #pragma once
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "mbcas/kernel/cpu_set.h"
 #include "mbcas/kernel/parse.h"
 
 namespace mbcas::kernel {
@@ -19,7 +22,7 @@ struct ReadError {
     kFailed,  // anything else: permission, malformed content, too many open files
   };
   Kind kind = Kind::kFailed;
-  std::string detail;
+  std::string detail{};  // of kFailed: which file, and why
 
   bool gone() const { return kind == Kind::kGone; }
   bool absent() const { return kind == Kind::kAbsent; }
@@ -47,9 +50,32 @@ class CgroupReader {
   virtual ReadResult<Pressure> pressure(Resource resource) = 0;
   virtual ReadResult<std::uint64_t> threads() = 0;  // pids.current: threads, of descendants too
 
+  // The kernel's weight of it among its siblings, on the scale of kernelWeight(): v1 cpu.shares, v2
+  // cpu.weight and cpu.idle. The root has none.
+  virtual ReadResult<std::uint64_t> weight() { return absent(); }
+  // v1 tasks, v2 cgroup.threads: tasks in this very cgroup, not in descendants. On v1 only those
+  // count that the reader's PID namespace shows. Of very many (30,000) the rest is not counted.
+  virtual ReadResult<std::uint64_t> tasks() { return absent(); }
+  // Where its tasks may run: v2 cpuset.cpus.effective, v1 cpuset.effective_cpus or cpuset.cpus.
+  virtual ReadResult<CpuSet> cpus() { return absent(); }
+
   // Every descriptor read is appended to `log` from now on; null ends it. For benchmarks, which
   // put the bare readings of the same files beside.
   virtual void logReads(std::vector<int>* log) = 0;
+
+ protected:
+  static std::unexpected<ReadError> absent() {
+    return std::unexpected(ReadError{ReadError::Kind::kAbsent, {}});
+  }
 };
+
+class MachineReader {
+ public:
+  virtual ~MachineReader() = default;
+  virtual ReadResult<MachineTime> time() = 0;
+};
+
+// Is told of a cgroup below another one: its name, and the number that CgroupReader::id() is.
+using ChildVisitor = std::function<void(std::string_view name, std::uint64_t inode)>;
 
 }  // namespace mbcas::kernel

@@ -58,12 +58,14 @@ Result<Mounts> detectMounts(const std::string& root) {
         "{}: cannot be read; is the host's cgroup tree mounted there (--cgroup-root)?", root));
   }
   for (const std::string& v2 : {root, root + "/unified"}) {
-    if (controlsCpu(v2)) return Mounts{Version::kV2, v2, v2, v2, v2};
+    if (controlsCpu(v2)) return Mounts{Version::kV2, v2, v2, v2, v2, v2};
   }
-  Mounts mounts{Version::kV1, firstWith("cpu.shares", root, {"cpu,cpuacct", "cpuacct,cpu", "cpu"}),
+  Mounts mounts{Version::kV1,
+                firstWith("cpu.shares", root, {"cpu,cpuacct", "cpuacct,cpu", "cpu"}),
                 firstWith("cpuacct.usage", root, {"cpu,cpuacct", "cpuacct,cpu", "cpuacct"}),
                 firstWith("cgroup.procs", root, {"pids"}),
-                firstWith("cgroup.controllers", root, {"unified"})};
+                firstWith("cgroup.controllers", root, {"unified"}),
+                firstWith("cpuset.cpus", root, {"cpuset"})};
   if (!mounts.cpu.empty() && !mounts.cpuacct.empty()) return mounts;
   if (has(root, "cgroup.controllers")) {
     return failure(fmt::format("{}: a cgroup v2 tree without the cpu controller", root));

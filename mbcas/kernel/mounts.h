@@ -12,18 +12,21 @@ namespace mbcas::kernel {
 enum class Version { kV1, kV2 };
 
 // Absolute directories of the hierarchies; empty where there is none. A cgroup has the same
-// relative path in each. On v2 all four are one directory.
+// relative path in each. On v2 all of them are one directory.
 struct Mounts {
   Version version = Version::kV2;
   std::string cpu;
   std::string cpuacct;
   std::string pids;
   std::string unified;  // where pressure files are; on v1 only a hybrid host has it
+  std::string cpuset;
+  std::string proc = "/proc";  // not namespaced where it matters: a container sees the machine's
 
   bool hybrid() const { return version == Version::kV1 && !unified.empty(); }
 };
 
-// Each hierarchy once: where a cgroup has to be made or removed.
+// Each hierarchy once: where a cgroup has to be made or removed. That of cpusets is read only: on
+// v1 a cgroup made there accepts no task before it is given CPUs.
 std::set<std::string> hierarchies(const Mounts& mounts);
 
 // "cgroup v2", "cgroup v1", "cgroup v1 (hybrid)".

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
+#include "mbcas/kernel/text.h"
+
 namespace mbcas::kernel {
-namespace {
 
 std::unexpected<Error> notUnderstood(std::string_view what, std::string_view line) {
   constexpr std::size_t kQuoted = 80;
@@ -17,7 +19,6 @@ std::unexpected<Error> notUnderstood(std::string_view what, std::string_view lin
   return failure(fmt::format("{}: \"{}\"{}", what, quoted, line.size() > kQuoted ? " (cut)" : ""));
 }
 
-// Cuts the text up to the next `separator` off the front of `rest`.
 std::string_view cut(std::string_view& rest, char separator) {
   const std::size_t end = rest.find(separator);
   const std::string_view head = rest.substr(0, end);
@@ -30,6 +31,13 @@ bool toNumber(std::string_view text, std::uint64_t& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+std::string_view onlyLine(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+namespace {
+
 // A counter in `unit` nanoseconds; false if it does not fit 64 bits of nanoseconds.
 bool toNanos(std::uint64_t number, std::uint64_t unit, Nanos& time) {
   if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / unit) {
@@ -41,12 +49,6 @@ bool toNanos(std::uint64_t number, std::uint64_t unit, Nanos& time) {
 
 constexpr std::uint64_t kNano = 1;
 constexpr std::uint64_t kMicro = 1000;
-
-// The one line of a file that holds one value.
-std::string_view onlyLine(std::string_view text) {
-  if (text.ends_with('\n')) text.remove_suffix(1);
-  return text;
-}
 
 Result<Nanos> parseTime(std::string_view text, std::uint64_t unit) {
   std::uint64_t number = 0;
@@ -144,21 +146,31 @@ Result<std::uint64_t> parseCount(std::string_view text) {
   return number;
 }
 
+std::uint64_t kernelWeight(std::uint64_t cpu_weight) {
+  constexpr std::uint64_t kLeast = 1, kDefault = 100, kMost = 10'000;
+  return (std::clamp(cpu_weight, kLeast, kMost) * kDefaultWeight + kDefault / 2) / kDefault;
+}
+
 Result<MachineTime> parseProcStat(std::string_view text) {
   const std::string_view line = cut(text, '\n');
   std::string_view fields = line;
   if (cut(fields, ' ') != "cpu") return notUnderstood("not /proc/stat", line);
   // user nice system idle iowait irq softirq steal; guest times after them are in user and nice.
-  constexpr std::size_t kIdle = 3, kIoWait = 4, kFields = 8;
+  constexpr std::size_t kFields = 8;
   MachineTime time;
+  std::uint64_t* const counters[kFields] = {&time.tasks,      &time.tasks, &time.tasks,
+                                            &time.idle,       &time.idle,  &time.interrupts,
+                                            &time.interrupts, &time.steal};
   for (std::size_t i = 0; i < kFields && !fields.empty();) {
     const std::string_view field = cut(fields, ' ');
     if (field.empty()) continue;  // two blanks follow "cpu"
     std::uint64_t ticks = 0;
     if (!toNumber(field, ticks)) return notUnderstood("not a count of ticks", line);
-    time.all += ticks;
-    if (i != kIdle && i != kIoWait) time.busy += ticks;
-    ++i;
+    *counters[i++] += ticks;
+  }
+  while (text.starts_with("cpu")) {  // a line for each CPU that is online
+    cut(text, '\n');
+    ++time.cpus;
   }
   return time;
 }

@@ -54,6 +54,13 @@ Result<Nanos> parseMicros(std::string_view text);                   // v1 cpu.cf
 Result<Nanos> parseNanos(std::string_view text);                    // v1 cpuacct.usage
 Result<std::uint64_t> parseCount(std::string_view text);  // cpu.shares, cpu.weight, pids.current
 
+// The kernel's weight of a cgroup among its siblings, on the scale of cpu.shares: 1024 is a task of
+// nice 0, and a cgroup that was never given another. `cpu_weight` is that of v2, where 100 is the
+// same; the rounding is the kernel's.
+std::uint64_t kernelWeight(std::uint64_t cpu_weight);
+inline constexpr std::uint64_t kDefaultWeight = 1024;
+inline constexpr std::uint64_t kIdleWeight = 3;  // of a cgroup with cpu.idle
+
 // cpu.pressure, memory.pressure, io.pressure: wall time in which some, or all, of the tasks that
 // were not idle had to wait. `full` is missing from cpu.pressure before Linux 5.13.
 struct Pressure {
@@ -64,14 +71,21 @@ struct Pressure {
 };
 Result<Pressure> parsePressure(std::string_view text);
 
-// /proc/stat: what all CPUs of the machine did since it started, in ticks, which are alike for
-// both.
+// /proc/stat: what all CPUs of the machine did since it started, in ticks. Idle time may go down by
+// a few ticks: the kernel sums it up while CPUs fall asleep and wake up.
 struct MachineTime {
-  std::uint64_t busy = 0;
-  std::uint64_t all = 0;
+  std::uint64_t tasks = 0;       // user, nice, system; guests are part of the first two
+  std::uint64_t idle = 0;        // idle, iowait
+  std::uint64_t interrupts = 0;  // irq, softirq
+  std::uint64_t steal = 0;       // a hypervisor gave it to others
+  unsigned cpus = 0;             // that are online; 0: the text ends before it says so
 
+  std::uint64_t busy() const { return tasks + interrupts + steal; }
+  std::uint64_t all() const { return busy() + idle; }
   friend bool operator==(const MachineTime&, const MachineTime&) = default;
 };
+// USER_HZ is 100 wherever Linux runs on 64 bits, whatever HZ the kernel was built with.
+inline constexpr Nanos kTick = std::chrono::milliseconds(10);
 Result<MachineTime> parseProcStat(std::string_view text);
 
 }  // namespace mbcas::kernel

@@ -89,12 +89,24 @@ TEST(Pressure, ReadsTotals) {
   EXPECT_FALSE(parsePressure("full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"));
 }
 
-TEST(ProcStat, IdleAndIoWaitAreNotBusy) {
-  EXPECT_EQ(parseProcStat("cpu  10 20 30 400 50 6 7 8 9 1\ncpu0 1 2\n"),
-            (MachineTime{.busy = 81, .all = 531}));
-  EXPECT_EQ(parseProcStat("cpu 1 2 3 4\n"), (MachineTime{.busy = 6, .all = 10}));
+TEST(ProcStat, TellsWhatTheCpusDid) {
+  const auto time =
+      parseProcStat("cpu  10 20 30 400 50 6 7 8 9 1\ncpu0 1 2\ncpu1 1 2\nintr 5 cpu\nctxt 1\n");
+  EXPECT_EQ(time, (MachineTime{.tasks = 60, .idle = 450, .interrupts = 13, .steal = 8, .cpus = 2}));
+  EXPECT_EQ(time->busy(), 81u);
+  EXPECT_EQ(time->all(), 531u);
+  EXPECT_EQ(parseProcStat("cpu 1 2 3 4\n"), (MachineTime{.tasks = 6, .idle = 4}));
   EXPECT_FALSE(parseProcStat("intr 5\n"));
   EXPECT_FALSE(parseProcStat("cpu  1 x\n"));
+  EXPECT_FALSE(parseProcStat(""));
+}
+
+TEST(KernelWeight, IsOnTheScaleOfShares) {
+  EXPECT_EQ(kernelWeight(100), kDefaultWeight);
+  EXPECT_EQ(kernelWeight(1), 10u);  // 10.24: the kernel rounds
+  EXPECT_EQ(kernelWeight(39), 399u);
+  EXPECT_EQ(kernelWeight(10'000), 102'400u);
+  EXPECT_EQ(kernelWeight(~std::uint64_t{0}), 102'400u) << "no more than the file can say";
 }
 
 RC_GTEST_PROP(Parsers, SayShortlyWhatIsWrongWithAnyText, (const std::string& text)) {

@@ -1,6 +1,5 @@
 #include "mbcas/kernel/pod_tree.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "mbcas/kernel/cgroup.h"
+#include "mbcas/kernel/proc_stat.h"
 
 namespace mbcas::kernel {
 namespace {
@@ -35,24 +35,30 @@ std::string_view parentPath(std::string_view path) {
 
 }  // namespace
 
+// The pods' own paths tell which cgroups lead to them.
+Result<void> PodSource::visitChildren(const std::string& path, const ChildVisitor& visit) const {
+  const std::string below = path + "/";
+  std::string_view last;
+  for (auto pod = pods().lower_bound(below); pod != pods().end() && pod->first.starts_with(below);
+       ++pod) {
+    const std::string_view rest = std::string_view(pod->first).substr(below.size());
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    if (name == last) continue;  // those below the same one follow each other
+    last = name;
+    visit(name, name == rest ? pod->second.inode : 0);
+  }
+  return {};
+}
+
 PodTree::PodTree(Mounts mounts, DirectoryWatch::Method watch)
     : mounts_(std::move(mounts)), watch_(watch) {}
 
 std::vector<PodTree::Entry> PodTree::list(const std::string& path) const {
   std::vector<Entry> entries;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir((mounts_.cpu + path).c_str()),
-                                                      ::closedir);
-  if (!directory) {
-    if (errno != ENOENT) ++unreadable_;  // ENOENT: gone between two looks
-    return entries;
-  }
-  // One stream per thread is what readdir needs, and it is local.
-  while (const dirent* entry = ::readdir(directory.get())) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string_view name = entry->d_name;
-    if (entry->d_type == DT_DIR && name != "." && name != "..") {
-      entries.push_back({std::string(name), entry->d_ino});
-    }
-  }
+  const Result<void> listed = visitChildren(path, [&](std::string_view name, std::uint64_t inode) {
+    entries.push_back({std::string(name), inode});
+  });
+  if (!listed) ++unreadable_;
   std::ranges::sort(entries, {}, &Entry::name);
   return entries;
 }
@@ -175,6 +181,14 @@ Result<std::unique_ptr<CgroupReader>> PodTree::open(const std::string& path) con
   Result<Cgroup> cgroup = Cgroup::open(mounts_, path);
   if (!cgroup) return failure(std::move(cgroup).error());
   return std::make_unique<Cgroup>(*std::move(cgroup));
+}
+
+Result<void> PodTree::visitChildren(const std::string& path, const ChildVisitor& visit) const {
+  return kernel::visitChildren(mounts_, path, visit);
+}
+
+std::unique_ptr<MachineReader> PodTree::machine() const {
+  return std::make_unique<ProcStat>(mounts_.proc);
 }
 
 std::string PodTree::findContainer(std::string_view id) const {

@@ -53,7 +53,9 @@ struct PodCgroup {
 class PodSource {
  public:
   virtual ~PodSource() = default;
-  // A cgroup of pods(), by its path. Fails where it is gone, or not yet there in every hierarchy.
+  // A cgroup by its path, "/" for the root: those of pods() at least, and what visitChildren()
+  // tells of where the source knows it. Fails where it is gone, or not yet there in every
+  // hierarchy.
   virtual Result<std::unique_ptr<CgroupReader>> open(const std::string& path) const = 0;
   // By path. Valid until the next scan or refresh.
   virtual const std::map<std::string, PodCgroup>& pods() const = 0;
@@ -61,6 +63,11 @@ class PodSource {
   virtual bool refresh(MonotonicTime now) = 0;
   // Looks at everything at the next refresh.
   virtual void distrust() = 0;
+  // The cgroups directly below one, pods or not, in any order; "" is the root. An inode of 0 is not
+  // known. Without a tree of its own, a source tells what leads to its pods.
+  virtual Result<void> visitChildren(const std::string& path, const ChildVisitor& visit) const;
+  // What the CPUs of the machine do; null where the source cannot know it.
+  virtual std::unique_ptr<MachineReader> machine() const { return nullptr; }
   // Whether the place in which pods are looked for can be read; the error says why not.
   virtual Result<void> readable() const { return {}; }
   // The layouts in use, for a person; nothing where there is only one way.
@@ -80,6 +87,8 @@ class PodTree final : public PodSource {
   void distrust() override { next_walk_ = {}; }
 
   Result<std::unique_ptr<CgroupReader>> open(const std::string& path) const override;
+  Result<void> visitChildren(const std::string& path, const ChildVisitor& visit) const override;
+  std::unique_ptr<MachineReader> machine() const override;
 
   const Mounts& mounts() const { return mounts_; }
   const std::map<std::string, PodCgroup>& pods() const override { return pods_; }

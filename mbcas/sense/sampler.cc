@@ -303,6 +303,10 @@ void Sampler::sampleContainer(Pod& pod, Container& container, const PodSignals& 
     }
   }
   readLimit(*container.cgroup, cpu, details);
+  if (details) {
+    const auto cpus = container.cgroup->cpus();
+    if (worked(cpus)) signals.cpus = *cpus;
+  }
   counters_.resets += meter.resets() - resets;
 }
 
@@ -357,7 +361,27 @@ void Sampler::addPodLevel(Pod& pod, PodSignals& signals, bool details) {
   }
   pod.throttled = throttled || cpu.throttled();
   readLimit(*pod.cgroup, cpu, details);
+  if (details) readPlace(pod, signals);
   readPressure(pod, signals, details);
+}
+
+// What decides the pod's part of the machine next to its siblings.
+void Sampler::readPlace(Pod& pod, PodSignals& signals) {
+  const auto weight = pod.cgroup->weight();
+  if (worked(weight)) signals.weight = *weight;
+  const auto threads = pod.cgroup->threads();
+  if (worked(threads)) signals.threads = *threads;
+  kernel::CpuSet cpus;
+  for (std::size_t i = 0; i < pod.containers.size(); ++i) {
+    if (pod.containers[i].idle_ticks >= kDormantTicks) continue;
+    if (signals.containers[i].cpus) cpus |= *signals.containers[i].cpus;
+  }
+  if (!cpus.empty()) {
+    signals.cpus = cpus;
+    return;
+  }
+  const auto own = pod.cgroup->cpus();
+  if (worked(own) && !own->empty()) signals.cpus = *own;
 }
 
 // Without cpu.stat.local: throttled time appears at the level whose quota ran out first, which is

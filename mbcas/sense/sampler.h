@@ -7,7 +7,8 @@
 // still its containers cannot have run, nor been throttled, and are not read; a container that has
 // long been idle is read only when the others do not explain the pod's usage. Limits are read when
 // throttled, when usage exceeds what is known, after limitChanged(), and every ten seconds; so is
-// pressure. Counters only grow, so nothing is lost by reading late, and the first second of
+// pressure. Weight, threads and CPUs are read every ten seconds; all of it every minute if the pod
+// is quiet. Counters only grow, so nothing is lost by reading late, and the first second of
 // throttling is seen in that second: it needs usage.
 //
 // One thread. A tick in which no pod or container came or went allocates nothing.
@@ -87,6 +88,7 @@ class Sampler {
   void estimateBlocked(Container& container, const CpuSignals& pod, Nanos pod_usage,
                        CpuSignals& cpu);
   void readLimit(kernel::CgroupReader& cgroup, CpuSignals& cpu, bool details);
+  void readPlace(Pod& pod, PodSignals& signals);
   void readPressure(Pod& pod, PodSignals& signals, bool details);
   template <class T>
   bool worked(const kernel::ReadResult<T>& result);

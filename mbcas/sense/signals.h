@@ -12,6 +12,7 @@
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
+#include "mbcas/kernel/cpu_set.h"
 #include "mbcas/kernel/names.h"
 #include "mbcas/kernel/parse.h"
 
@@ -51,6 +52,7 @@ struct ContainerSignals {
   std::string id{};
   std::string path{};
   std::optional<std::uint64_t> threads{};  // read while it is throttled
+  std::optional<kernel::CpuSet> cpus{};    // where it may run; nothing: not readable
 
   friend bool operator==(const ContainerSignals&, const ContainerSignals&) = default;
 };
@@ -72,6 +74,13 @@ struct PodSignals {
   std::string uid{};
   std::string path{};
   kernel::Qos qos = kernel::Qos::kBurstable;
+
+  // Read as often as limits are; nothing where they cannot be read.
+  std::optional<std::uint64_t> weight{};   // of its cgroup, on the scale of kernel::kernelWeight()
+  std::optional<std::uint64_t> threads{};  // of all its containers
+  // Where its containers may run. The kubelet's static CPU manager gives CPUs to containers, not to
+  // the pod's cgroup, and none to the pause container, so containers that hardly run do not count.
+  std::optional<kernel::CpuSet> cpus{};
 
   // Nothing where the kernel has no pressure files for it.
   std::optional<PressureSignals> cpu_pressure{};

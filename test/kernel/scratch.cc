@@ -66,7 +66,8 @@ Result<std::unique_ptr<Scratch>> Scratch::make() {
       return failure(fmt::format("cannot make {}{}: errno {}", hierarchy, own, errno));
     }
   }
-  for (std::string* hierarchy : {&mounts.cpu, &mounts.cpuacct, &mounts.pids, &mounts.unified}) {
+  for (std::string* hierarchy :
+       {&mounts.cpu, &mounts.cpuacct, &mounts.pids, &mounts.unified, &mounts.cpuset}) {
     if (!hierarchy->empty()) *hierarchy += own;
   }
   std::unique_ptr<Scratch> scratch(new Scratch(mounts));

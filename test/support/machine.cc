@@ -38,7 +38,7 @@ OthersUse::Reading OthersUse::read() const {
   auto cgroup = kernel::Cgroup::open(own_, "/");
   const std::int64_t tick = Nanos(1s).count() / ::sysconf(_SC_CLK_TCK);
   return {.at = std::chrono::steady_clock::now().time_since_epoch(),
-          .busy = Nanos(machine ? static_cast<std::int64_t>(machine->busy) * tick : 0),
+          .busy = Nanos(machine ? static_cast<std::int64_t>(machine->busy()) * tick : 0),
           .own = cgroup ? cgroup->usage().value_or(Nanos(0)) : Nanos(0)};
 }
 
