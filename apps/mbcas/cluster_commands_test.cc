@@ -368,6 +368,7 @@ TEST(Help, OfEveryCommand) {
                                              {"run"},
                                              {"inspect"},
                                              {"inspect", "cgroups"},
+                                             {"inspect", "machine"},
                                              {"solve"},
                                              {"simulate"},
                                              {"completion"},

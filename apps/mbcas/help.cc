@@ -62,6 +62,8 @@ USED       CPU in use, over the last second
 DECLARED   limit that the pod's owner wrote
 DESIRED    limit that its agent decided on
 WHY        the reason for it, or why the pod is left alone
+WEIGHT     in `inspect machine`: the kernel's weight of a cgroup among its siblings, 1024 by default
+CAP, USE   in `inspect machine`: quota of a cgroup, and CPU in use there and below
 -          not known: the agent does not answer, or there is no such thing
 )"},
     {"modes", "How far MBCAS may go, for a cluster or a namespace",

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/inspect.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/demand/demand.h"
@@ -22,22 +23,7 @@ namespace {
 using sense::CpuSignals;
 using sense::PodSignals;
 
-struct InspectFlags {
-  std::string root = "/sys/fs/cgroup";
-  std::string output = "table";
-  double interval = 1;
-  bool watch = false;
-};
-
 volatile std::sig_atomic_t interrupted = 0;
-
-// A descriptor for each file of each cgroup: more than the usual 1024 on a full node.
-void raiseDescriptorLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 std::string limitText(const std::optional<kernel::CpuLimit>& limit) {
   if (!limit) return "?";
@@ -198,57 +184,90 @@ int inspectCgroups(const InspectFlags& flags) {
     explainNothing(tree, flags);
     return kFailed;
   }
-  const bool screen = isTerminal();
-  struct sigaction action{};
-  action.sa_handler = [](int) { interrupted = 1; };
-  if (flags.watch) ::sigaction(SIGINT, &action, nullptr);
-  do {
-    std::this_thread::sleep_for(interval);
-    if (interrupted != 0) break;
+  showEveryInterval(flags, [&] {
     const auto pods = sampler.tick();
     const auto needs = demand.update(pods);
     if (flags.output == "json") {
       fmt::print("{}\n", toJson(tree, sampler.counters(), pods, needs));
-    } else {
-      if (flags.watch && screen) fmt::print("\x1b[H\x1b[2J");
-      for (const std::string& layout : tree.layouts()) say(layout);
-      Report report;
-      for (std::size_t i = 0; i < pods.size(); ++i) report.add(pods[i], needs[i]);
-      fmt::print("{}", report.toString(wantsColours()));
-      if (sampler.counters().failures > 0) {
-        say(fmt::format("{} readings failed; the last: {}", sampler.counters().failures,
-                        sampler.counters().last_failure));
-      }
+      return;
     }
-    std::fflush(stdout);
-  } while (flags.watch && interrupted == 0);
+    for (const std::string& layout : tree.layouts()) say(layout);
+    Report report;
+    for (std::size_t i = 0; i < pods.size(); ++i) report.add(pods[i], needs[i]);
+    fmt::print("{}", report.toString(wantsColours()));
+    if (sampler.counters().failures > 0) {
+      say(fmt::format("{} readings failed; the last: {}", sampler.counters().failures,
+                      sampler.counters().last_failure));
+    }
+  });
   return kDone;
+}
+
+void addFlags(CLI::App& command, InspectFlags& flags) {
+  command.add_option("--cgroup-root", flags.root, "Where the host's cgroup tree is mounted")
+      ->capture_default_str();
+  command.add_option("-o,--output", flags.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  command.add_option("--interval", flags.interval, "Seconds between two readings")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  command.add_flag("-w,--watch", flags.watch, "Go on until interrupted");
 }
 
 }  // namespace
 
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void showEveryInterval(const InspectFlags& flags, const std::function<void()>& show) {
+  const bool screen = flags.watch && flags.output != "json" && isTerminal();
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = 1; };
+  if (flags.watch) ::sigaction(SIGINT, &action, nullptr);
+  do {
+    std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval));
+    if (interrupted != 0) break;
+    if (screen) fmt::print("\x1b[H\x1b[2J");
+    show();
+    std::fflush(stdout);
+  } while (flags.watch && interrupted == 0);
+}
+
 void addInspect(CLI::App& app, int& exit_code) {
   CLI::App* inspect = app.add_subcommand("inspect", "Show what MBCAS sees on this host");
   inspect->require_subcommand(1);
-  inspect->footer("Example: mbcas inspect cgroups");
+  inspect->footer("Example: mbcas inspect machine");
   CLI::App* cgroups = inspect->add_subcommand(
       "cgroups", "Pods and containers in the cgroup tree: layout, usage, throttling, need");
   const auto flags = std::make_shared<InspectFlags>();
-  cgroups->add_option("--cgroup-root", flags->root, "Where the host's cgroup tree is mounted")
-      ->capture_default_str();
-  cgroups->add_option("-o,--output", flags->output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
-  cgroups->add_option("--interval", flags->interval, "Seconds between two readings")
-      ->check(CLI::Range(0.05, 3600.0))
-      ->capture_default_str();
-  cgroups->add_flag("-w,--watch", flags->watch, "Go on until interrupted");
+  addFlags(*cgroups, *flags);
   cgroups->footer(
       "USE is the median of 30 s, BURST the limit at which throttling stops (0: never throttled),\n"
       "BLOCKED the time that threads were held back by quotas, CPU MEM IO the share of time that\n"
       "something waited (pressure), OTHER the part of CPU that no quota explains.\n\n"
       "Example: mbcas inspect cgroups --cgroup-root /host/sys/fs/cgroup --watch");
   cgroups->callback([flags, &exit_code] { exit_code = inspectCgroups(*flags); });
+
+  CLI::App* machine = inspect->add_subcommand(
+      "machine",
+      "Every consumer of CPU on this host: the cgroups that share it, and their weights");
+  const auto machine_flags = std::make_shared<InspectFlags>();
+  addFlags(*machine, *machine_flags);
+  machine->footer(
+      "Pods, the cgroups that lead to them, and all other cgroups at those levels. WEIGHT is the\n"
+      "kernel's weight among siblings (1024: a task of nice 0, or cpu.weight 100), CAP the quota "
+      "of\n"
+      "that level, USE the CPU time over the interval. \"tasks\" are those directly in a cgroup;\n"
+      "each of them competes for itself, and their USE is what the others do not explain. The USE\n"
+      "of pods, others and tasks adds up to that of the machine. CPUS is shown where a cgroup may\n"
+      "run on fewer CPUs than the machine has.\n\n"
+      "Example: mbcas inspect machine --interval 5");
+  machine->callback([machine_flags, &exit_code] { exit_code = inspectMachine(*machine_flags); });
 }
 
 }  // namespace mbcas::cli

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "mbcas/kernel/fake_tree.h"
+#include "mbcas/sense/machine.h"
+#include "mbcas/sense/sampler.h"
 
 namespace mbcas::host {
 namespace {
@@ -54,6 +56,36 @@ TEST_F(SourceTest, AsksTheKernelRarelyUnlessInDoubt) {
   EXPECT_FALSE(source.refresh(MonotonicTime(std::chrono::seconds(2))));
   source.distrust();
   EXPECT_TRUE(source.refresh(MonotonicTime(std::chrono::seconds(2))));
+}
+
+TEST_F(SourceTest, WhatIsNotSelectedIsPartOfTheMachineToo) {
+  for (const char* path :
+       {"system.slice", "system.slice/nginx.service", "system.slice/docker-1.scope",
+        "system.slice/docker-2.scope", "user.slice"}) {
+    tree.write(std::string(path) + "/cpu.stat", "usage_usec 0\n");
+    tree.write(std::string(path) + "/cpu.weight", "200\n");
+  }
+  SimulatedClock clock;
+  sense::Sampler sampler(
+      std::make_unique<HostSource>(
+          mounts, std::vector<Selection>{{"docker", "/system.slice/docker-*.scope"}}),
+      clock, {});
+  sense::MachineSampler machine(sampler.source(), clock, {});
+  clock.advance(std::chrono::seconds(1));
+  std::vector<std::string> found;
+  for (const sense::CgroupSignals& signals : machine.tick(sampler.tick()).tree) {
+    found.push_back(std::string(name(signals.kind)) + " " + signals.path + " " + signals.uid);
+    if (signals.kind != sense::CgroupSignals::Kind::kTasks) {
+      EXPECT_EQ(signals.weight, 2048);
+    }
+  }
+  EXPECT_EQ(found,
+            (std::vector<std::string>{"inner /system.slice ",
+                                      "pod /system.slice/docker-1.scope docker/docker-1.scope",
+                                      "pod /system.slice/docker-2.scope docker/docker-2.scope",
+                                      "other /system.slice/nginx.service ", "tasks /system.slice ",
+                                      "other /user.slice ", "tasks / "}));
+  EXPECT_GT(sampler.source().machine()->time()->cpus, 0u);
 }
 
 TEST_F(SourceTest, OneLimitPerProcess) {

@@ -52,19 +52,19 @@ class CgroupReader {
 
   // The kernel's weight of it among its siblings, on the scale of kernelWeight(): v1 cpu.shares, v2
   // cpu.weight and cpu.idle. The root has none.
-  virtual ReadResult<std::uint64_t> weight() { return absent(); }
+  virtual ReadResult<std::uint64_t> weight() { return missing(); }
   // v1 tasks, v2 cgroup.threads: tasks in this very cgroup, not in descendants. On v1 only those
   // count that the reader's PID namespace shows. Of very many (30,000) the rest is not counted.
-  virtual ReadResult<std::uint64_t> tasks() { return absent(); }
+  virtual ReadResult<std::uint64_t> tasks() { return missing(); }
   // Where its tasks may run: v2 cpuset.cpus.effective, v1 cpuset.effective_cpus or cpuset.cpus.
-  virtual ReadResult<CpuSet> cpus() { return absent(); }
+  virtual ReadResult<CpuSet> cpus() { return missing(); }
 
   // Every descriptor read is appended to `log` from now on; null ends it. For benchmarks, which
   // put the bare readings of the same files beside.
   virtual void logReads(std::vector<int>* log) = 0;
 
  protected:
-  static std::unexpected<ReadError> absent() {
+  static std::unexpected<ReadError> missing() {
     return std::unexpected(ReadError{ReadError::Kind::kAbsent, {}});
   }
 };

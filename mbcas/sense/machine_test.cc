@@ -578,10 +578,10 @@ class ModelSource final : public kernel::PodSource {
     kernel::ReadResult<kernel::CpuStat> stat() override {
       return kernel::CpuStat{usage_ * times_, std::nullopt};
     }
-    kernel::ReadResult<Nanos> throttledLocal() override { return absent(); }
-    kernel::ReadResult<kernel::CpuLimit> limit() override { return absent(); }
-    kernel::ReadResult<kernel::Pressure> pressure(kernel::Resource) override { return absent(); }
-    kernel::ReadResult<std::uint64_t> threads() override { return absent(); }
+    kernel::ReadResult<Nanos> throttledLocal() override { return missing(); }
+    kernel::ReadResult<kernel::CpuLimit> limit() override { return missing(); }
+    kernel::ReadResult<kernel::Pressure> pressure(kernel::Resource) override { return missing(); }
+    kernel::ReadResult<std::uint64_t> threads() override { return missing(); }
     void logReads(std::vector<int>*) override {}
 
    private:

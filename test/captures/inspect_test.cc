@@ -1,10 +1,11 @@
-// `mbcas inspect cgroups`, run as a user would, on trees of ordinary files.
+// `mbcas inspect`, run as a user would, on trees of ordinary files.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "mbcas/kernel/fake_tree.h"
@@ -17,8 +18,9 @@ struct Outcome {
   std::string output;  // both streams
 };
 
-Outcome inspect(const std::string& arguments) {
-  const std::string command = std::string(MBCAS_BINARY) + " inspect cgroups " + arguments + " 2>&1";
+Outcome inspect(const std::string& arguments, const std::string& what = "cgroups") {
+  const std::string command =
+      std::string(MBCAS_BINARY) + " inspect " + what + " " + arguments + " 2>&1";
   FILE* pipe = ::popen(command.c_str(), "r");
   Outcome outcome{};
   std::array<char, 4096> buffer;
@@ -71,6 +73,37 @@ TEST(Inspect, SaysWhatToDoWhenThereIsNothing) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.output.find("/nonexistent"), std::string::npos);
   EXPECT_EQ(inspect("--no-such-flag").exit_code, 2);
+}
+
+TEST(InspectMachine, ShowsTheTreeAsJson) {
+  kernel::FakeTree tree;
+  fill(tree, "v2-kind");
+  const Outcome outcome = inspect("--interval 0.1 -o json --cgroup-root " + tree.root(), "machine");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const auto document = nlohmann::json::parse(outcome.output);
+  EXPECT_GE(document["cpus"], 1);
+  std::map<std::string, int> kinds;
+  std::int64_t leaves = 0;
+  for (const auto& entry : document["tree"]) {
+    ++kinds[entry["kind"]];
+    if (entry["kind"] != "inner") leaves += entry["usageMillicores"].get<std::int64_t>();
+  }
+  EXPECT_EQ(kinds["pod"], 1);
+  EXPECT_GE(kinds["inner"], 3) << "kubelet.slice, kubepods, burstable";
+  EXPECT_EQ(kinds["tasks"], kinds["inner"] + 1);
+  EXPECT_EQ(leaves, document["usageMillicores"]);
+}
+
+TEST(InspectMachine, ShowsATableAlsoWithoutPods) {
+  const kernel::FakeTree tree({{"cgroup.controllers", "cpu\n"},
+                               {"cgroup.procs", ""},
+                               {"system.slice/cpu.stat", "usage_usec 5\n"},
+                               {"system.slice/cpu.weight", "200\n"}});
+  const Outcome outcome = inspect("--interval 0.1 --cgroup-root " + tree.root(), "machine");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.output.find("system.slice  other    2048"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(inspect("--cgroup-root /nonexistent", "machine").exit_code, 1);
 }
 
 }  // namespace
