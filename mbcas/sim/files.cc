@@ -9,10 +9,6 @@ namespace {
 using kernel::ReadError;
 using kernel::ReadResult;
 
-std::unexpected<ReadError> absent() {
-  return std::unexpected(ReadError{ReadError::Kind::kAbsent, {}});
-}
-
 class ModelCgroup final : public kernel::CgroupReader {
  public:
   ModelCgroup(const Node& node, int pod, int container, const ModelFiles::Options& options)
@@ -28,14 +24,14 @@ class ModelCgroup final : public kernel::CgroupReader {
         [](const Counters& c) { return kernel::CpuStat{c.usage, c.throttling}; });
   }
   ReadResult<Nanos> throttledLocal() override {
-    if (!options_.stat_local) return absent();
+    if (!options_.stat_local) return missing();
     return reading<Nanos>([](const Counters& c) { return c.local; });
   }
   ReadResult<kernel::CpuLimit> limit() override {
     return reading<kernel::CpuLimit>([](const Counters& c) { return c.limit; });
   }
   ReadResult<kernel::Pressure> pressure(kernel::Resource resource) override {
-    if (!options_.pressure || resource != kernel::Resource::kCpu) return absent();
+    if (!options_.pressure || resource != kernel::Resource::kCpu) return missing();
     return reading<kernel::Pressure>([](const Counters& c) { return c.pressure; });
   }
   ReadResult<std::uint64_t> threads() override {
@@ -80,10 +76,10 @@ class ModelRoot final : public kernel::CgroupReader {
     return total;
   }
   ReadResult<kernel::CpuStat> stat() override { return kernel::CpuStat{*usage(), std::nullopt}; }
-  ReadResult<Nanos> throttledLocal() override { return absent(); }
-  ReadResult<kernel::CpuLimit> limit() override { return absent(); }
-  ReadResult<kernel::Pressure> pressure(kernel::Resource) override { return absent(); }
-  ReadResult<std::uint64_t> threads() override { return absent(); }
+  ReadResult<Nanos> throttledLocal() override { return missing(); }
+  ReadResult<kernel::CpuLimit> limit() override { return missing(); }
+  ReadResult<kernel::Pressure> pressure(kernel::Resource) override { return missing(); }
+  ReadResult<std::uint64_t> threads() override { return missing(); }
   void logReads(std::vector<int>*) override {}
 
  private:
