@@ -1,7 +1,9 @@
 #include "mbcas/control/law.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "mbcas/control/answer.h"
 #include "mbcas/control/guards.h"
 #include "mbcas/control/split.h"
+#include "mbcas/control/weight.h"
 
 namespace mbcas::control {
 namespace {
@@ -22,9 +25,15 @@ constexpr Nanos kOffsetLasts = std::chrono::minutes(1);
 // between what it was awarded and what it declared, for ever.
 constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
+constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
+constexpr double kContended = 0.1;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
+}
+
+Millicores asLimit(double cores) {
+  return Millicores(std::llround(std::min(cores, 1e6) * 1000));
 }
 
 bool passed(std::optional<MonotonicTime> since, Nanos interval, MonotonicTime now) {
@@ -80,8 +89,14 @@ class Publishing {
 
   // The new desired limit; nothing: it stays.
   std::optional<Millicores> decide(const Pod& pod, const PodView& view, const Answer& answer,
-                                   bool scarce, PodState& state) const {
+                                   bool scarce, bool begins, PodState& state) const {
     const Millicores desired = state.desired;
+    // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
+    if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
+    if (!isClassic(settings_) && !answer.constrained &&
+        desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
+      return answer.limit;
+    }
     const bool urgent = isUrgent(view, answer);
     // Who waits for memory or I/O would use more CPU if it did not.
     if (pod.memory_or_io_pressure) state.low_since.reset();
@@ -97,11 +112,14 @@ class Publishing {
       return answer.limit;
     }
     // Do no harm: what scarcity took it gives back at once.
-    if (!scarce && !settings_.strict_capacity && settings_.reclaim != Reclaim::kAlways &&
-        desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
+    if (isClassic(settings_) && !scarce && !settings_.strict_capacity &&
+        settings_.reclaim != Reclaim::kAlways && desired < std::min(view.declared, view.ceiling) &&
+        answer.limit > desired) {
       return answer.limit;
     }
-    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
+    const Millicores least = settings_.strict_capacity ? roundUp(view.request)
+                             : answer.constrained      ? view.least
+                                                       : view.floor;
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
@@ -200,7 +218,11 @@ const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
   for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
   measure(input);
-  clear(input);
+  if (isClassic(settings_)) {
+    clear(input);
+  } else {
+    survey(input);
+  }
   decision_.pods.resize(input.pods.size());
   for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
   if (state_.pods.size() > input.pods.size()) forgetOthers(input);
@@ -214,7 +236,7 @@ void NodeLaw::forgetOthers(const NodeInput& input) {
 }
 
 void NodeLaw::measure(const NodeInput& input) {
-  const Nanos interval = state_.last ? input.now - *state_.last : kFirstInterval;
+  const Nanos interval = interval_ = state_.last ? input.now - *state_.last : kFirstInterval;
   state_.last = input.now;
   if (interval > Nanos(0)) {
     Millicores demand;
@@ -238,7 +260,7 @@ void NodeLaw::clear(const NodeInput& input) {
   decision_.welfare = 1;
   awards_.clear();
   for (const PodView& view : views_) awards_.push_back(view.use);
-  if (!state_.scarce && !settings_.strict_capacity) return;
+  if (!state_.scarce && !settings_.strict_capacity) return;  // pressure bids, and enough for all
 
   problem_.capacity = decision_.capacity;
   problem_.pods.resize(views_.size());
@@ -281,6 +303,177 @@ void NodeLaw::clear(const NodeInput& input) {
   if (weights > 0) decision_.welfare = std::exp(logs / weights);
 }
 
+// Where the machine was not sensed: the pods by their requests, and one consumer for everything
+// else.
+static std::vector<Cgroup> flatTree(const NodeInput& input) {
+  std::vector<Cgroup> tree;
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    tree.push_back({.weight = kernelShares(input.pods[i].request()), .pod = i});
+  }
+  tree.push_back({.id = "others", .use = input.unmanaged_use});
+  return tree;
+}
+
+// Who uses how much of the machine, what the kernel makes of that, and what the market would.
+void NodeLaw::survey(const NodeInput& input) {
+  if (input.machine.empty()) flat_ = flatTree(input);
+  const std::span<const Cgroup> machine = input.machine.empty() ? flat_ : input.machine;
+  findHungry(input, machine);
+  describe(input, machine);
+  intervene(input);
+
+  decision_.capacity = input.capacity;
+  decision_.price = 0;
+  decision_.mode = market::Mode::kUncongested;
+  double weights = 0;
+  double logs = 0;
+  awards_.clear();
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const Consumer& consumer = consumers_[places_[i]];
+    const Outcome& outcome = intervention_.consumers[places_[i]];
+    awards_.push_back(asLimit(outcome.award));
+    const double most = std::min({consumer.cgroup.demand, consumer.free, input.capacity.cores()});
+    if (most <= 0) continue;
+    const double share = std::min(outcome.award / most, 1.0);
+    weights += input.pods[i].weight;
+    logs += input.pods[i].weight * std::log(std::max(share, 1e-3));
+    if (share < kAsGoodAsAll && outcome.award > 0) {
+      decision_.mode = market::Mode::kCongested;
+      decision_.price = std::max(*decision_.price,
+                                 consumer.cgroup.weight * consumer.factor / (outcome.award * 1000));
+    }
+  }
+  decision_.welfare = weights > 0 ? std::exp(logs / weights) : 1;
+  decision_.scarce = state_.scarce = decision_.mode == market::Mode::kCongested;
+}
+
+void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine) {
+  std::vector<market::CgroupNode> nodes;
+  std::vector<double> use;
+  double used = 0;
+  for (const Cgroup& cgroup : machine) {
+    market::CgroupNode& node = nodes.emplace_back();
+    node.parent = cgroup.parent;
+    node.weight = cgroup.weight;
+    if (cgroup.cap) node.cap = cgroup.cap->cores();
+    Millicores present = cgroup.inner ? Millicores(0) : cgroup.use;
+    if (cgroup.pod) {
+      present = Millicores(0);
+      for (const Container& container : input.pods[*cgroup.pod].containers) {
+        present += container.need.last.usage;
+      }
+      node.cap = views_[*cgroup.pod].limit.cores();
+    }
+    node.demand = present.cores();
+    use.push_back(node.demand);
+    used += node.demand;
+  }
+  const double capacity = input.capacity.cores();
+  const double idle = input.idle ? input.idle->cores() : capacity - used;
+  const std::vector<bool> found = hungry(capacity, idle, nodes, use);
+  for (std::size_t c = 0; c < machine.size(); ++c) {
+    const Cgroup& cgroup = machine[c];
+    if (cgroup.inner) continue;
+    if (!cgroup.pod) {
+      ConsumerState& state = state_.consumers[cgroup.id];
+      state.seen = true;
+      state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+      continue;
+    }
+    const Pod& pod = input.pods[*cgroup.pod];
+    PodState& state = state_.pods[pod.id];
+    state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    if (!views_[*cgroup.pod].fresh) continue;
+    // A pod at its own limit is raised first.
+    const bool pinned = found[c] && !views_[*cgroup.pod].throttled;
+    state.help.add(
+        {.at = input.now,
+         .use = Millicores(std::llround(use[c] * 1000)),
+         .pinned = pinned || (pod.contention >= kContended && found[c]),
+         .contention = pod.contention > 0 ? std::optional(pod.contention) : std::nullopt});
+  }
+}
+
+// The tree with demands, as the market sees it.
+void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) {
+  const Nanos interval = interval_;
+  consumers_.assign(machine.size(), {});
+  places_.assign(input.pods.size(), 0);
+  const auto mostly = [](std::uint32_t hungry) { return std::popcount(hungry & kLately) >= 15; };
+  for (std::size_t c = 0; c < machine.size(); ++c) {
+    const Cgroup& cgroup = machine[c];
+    Consumer& consumer = consumers_[c];
+    consumer.cgroup.parent = cgroup.parent;
+    consumer.cgroup.weight = cgroup.weight;
+    if (cgroup.cap) consumer.cgroup.cap = cgroup.cap->cores();
+    if (cgroup.inner) continue;
+    if (!cgroup.pod) {
+      ConsumerState& state = state_.consumers[cgroup.id];
+      if (interval > Nanos(0)) state.use.add(interval, cgroup.use, cgroup.use);
+      consumer.cgroup.demand =
+          mostly(state.hungry) ? market::kUncapped : state.use.median().cores();
+      continue;
+    }
+    const std::size_t i = *cgroup.pod;
+    const Pod& pod = input.pods[i];
+    const PodView& view = views_[i];
+    const PodState& state = state_.pods[pod.id];
+    places_[i] = c;
+    consumer.managed = true;
+    consumer.declared = roundUp(view.declared).cores();
+    consumer.free = view.free.cores();
+    consumer.request = pod.request().cores();
+    consumer.factor = pod.factor;
+    consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
+                         settings_.reclaim != Reclaim::kNever &&
+                         view.least < roundUp(view.declared);
+    consumer.cgroup.demand =
+        mostly(state.hungry) && !view.throttled ? market::kUncapped : view.use.cores();
+  }
+  for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
+    entry = std::exchange(entry->second.seen, false) ? std::next(entry)
+                                                     : state_.consumers.erase(entry);
+  }
+}
+
+void NodeLaw::intervene(const NodeInput& input) {
+  const double capacity = input.capacity.cores();
+  std::uint64_t participants = 0;
+  for (const Pod& pod : input.pods) {
+    participants += std::hash<std::string>{}(pod.id) ^ std::hash<double>{}(pod.factor);
+  }
+  const bool others = std::exchange(state_.participants, participants) != participants;
+  bool asks = false;
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    Help& help = state_.pods[input.pods[i].id].help;
+    if (others) help.forgetBackOff();
+    const bool may = input.divisible && views_[i].fresh && help.mayProbe();
+    asks = asks || may;
+    const std::optional<Millicores> claim = help.claim(input.capacity, settings_.insurance);
+    if (claim) consumers_[places_[i]].claim = claim->cores();
+    if (may) consumers_[places_[i]].claim = capacity;
+  }
+  if (asks) {
+    // A trial begins only where the market has something to give.
+    const Intervention& trial = intervener_.decide(capacity, consumers_, state_.binds);
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (!views_[i].fresh || !help.mayProbe()) continue;
+      if (trial.binds && trial.consumers[places_[i]].beneficiary) {
+        help.probe();
+      } else {
+        consumers_[places_[i]].claim.reset();
+      }
+    }
+  }
+  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+  state_.binds = intervention_.binds;
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    state_.pods[input.pods[i].id].help.follow(intervention_.consumers[places_[i]].beneficiary,
+                                              intervention_.binds);
+  }
+}
+
 void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   const Pod& pod = input.pods[i];
   const PodView& view = views_[i];
@@ -305,7 +498,10 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   });
   const Answer answer = answerFor(pod, i, state, needs);
   decision.answer = answer.limit;
+  const bool begins = answer.constrained && !state.constrained;
   decision.constrained = state.constrained = answer.constrained;
+  decision.help = state.help.phase();
+  decision.award = awards_[i];
   const Reason reason{.basis = answer.basis,
                       .use = view.use,
                       .use_peak = view.use_peak,
@@ -320,7 +516,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   if (view.fresh) {
     const Publishing publishing(settings_, input.now);
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
-    if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, state)) {
+    if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, begins, state)) {
       learnPatience(*desired, answer, input.now, settings_.regret, state);
       // The limit in force, where that is what it keeps, may lie between two steps.
       const bool keeps = *desired == view.limit && *desired != roundUp(*desired);
@@ -358,6 +554,19 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   }
 
   Answer answer = freeAnswer(view, settings_);
+  if (!isClassic(settings_)) {
+    const Outcome& outcome = intervention_.consumers[places_[i]];
+    const Millicores most = asLimit(outcome.limit);
+    if (outcome.bound) {
+      needs = shapedLimits(pod, most);
+      answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
+    } else if (most < answer.limit) {
+      // Raised no further, so that others keep what they have without MBCAS.
+      answer.limit = std::max(roundUp(most), std::min(roundUp(view.declared), answer.limit));
+      answer.basis = Basis::kAward;
+    }
+    return answer;
+  }
   const bool cleared = decision_.mode.has_value();
   const bool of_limits = settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure;
   if (cleared && of_limits && (settings_.strict_capacity || award < view.needed)) {

@@ -1,6 +1,7 @@
 #include "mbcas/node/loop.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mbcas::node {
 namespace {
@@ -71,6 +72,8 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
     control::Pod& in = input_.pods[i];
     in.id = pod.id;
     in.weight = pod.weight;
+    in.factor = pod.factor;
+    in.may_lower = pod.may_lower;
     in.floor = pod.floor;
     in.ceiling = pod.ceiling;
     in.start = pod.start;
@@ -89,7 +92,44 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
       in.containers[c].need = needOf(pod, c);
     }
   }
+  assembleMachine(participants);
   return law_.decide(input_);
+}
+
+void Loop::assembleMachine(std::span<const Participant> participants) {
+  input_.machine.clear();
+  input_.idle.reset();
+  input_.divisible = true;
+  const sense::MachineSignals* const machine = observation_.machine;
+  if (machine == nullptr || !machine->known()) return;
+  input_.idle = machine->idle;
+  input_.capacity -= machine->interrupts + machine->steal;
+  std::vector<std::optional<std::size_t>> places(observation_.pods.size());
+  for (std::size_t i = 0; i < participants.size(); ++i) {
+    if (participants[i].signals) places[*participants[i].signals] = i;
+  }
+  std::size_t found = 0;
+  for (const sense::CgroupSignals& signals : machine->tree) {
+    control::Cgroup& cgroup = input_.machine.emplace_back();
+    cgroup.id = signals.path;
+    cgroup.parent = signals.parent;
+    cgroup.weight = signals.weight;
+    cgroup.cap = signals.cap;
+    cgroup.use = signals.usage;
+    cgroup.inner = signals.kind == sense::CgroupSignals::Kind::kInner;
+    if (signals.kind == sense::CgroupSignals::Kind::kTasks) {
+      // Each task competes for itself; as many as run at once count.
+      cgroup.id += "/*";
+      cgroup.weight *= std::max(1.0, std::ceil(signals.usage.cores()));
+    }
+    if (signals.kind == sense::CgroupSignals::Kind::kPod && signals.pod) {
+      cgroup.pod = places[*signals.pod];
+      found += cgroup.pod ? 1 : 0;
+    }
+    if (signals.cpus && signals.usage > Millicores(0)) input_.divisible = false;
+  }
+  // A pod whose cgroup is not in the tree makes the tree useless: the law knows another way.
+  if (found != participants.size()) input_.machine.clear();
 }
 
 }  // namespace mbcas::node

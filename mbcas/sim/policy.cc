@@ -22,7 +22,11 @@ class Mbcas final : public Policy {
   std::string_view name() const override { return name_; }
 
   std::vector<Move> decide(const NodeView& node) override {
-    loop_.observe({.now = node.now, .pods = node.signals, .machine_use = node.machine_use});
+    describeMachine(node);
+    loop_.observe({.now = node.now,
+                   .pods = node.signals,
+                   .machine_use = node.machine_use,
+                   .machine = &machine_});
     std::vector<node::Participant> participants;
     std::vector<control::NodeActuator::Facts> facts;
     for (const PodView& pod : node.pods) {
@@ -54,6 +58,8 @@ class Mbcas final : public Policy {
     node::Participant pod{.id = spec.name,
                           .signals = static_cast<std::size_t>(view.signals - &node.signals[0]),
                           .weight = control::weightOf(spec.request(), spec.priority),
+                          .factor = control::priorityFactor(spec.priority),
+                          .may_lower = view.ready,
                           .floor = spec.floor,
                           .ceiling = spec.ceiling};
     for (std::size_t c = 0; c < spec.containers.size(); ++c) {
@@ -68,7 +74,31 @@ class Mbcas final : public Policy {
     return pod;
   }
 
+  // What a sampler of the whole machine would say.
+  void describeMachine(const NodeView& node) {
+    machine_ = {};
+    machine_.at = node.now;
+    machine_.cpus = node.cpus;
+    machine_.usage = node.machine_use;
+    machine_.idle = Millicores(1000) * static_cast<std::int64_t>(node.cpus) - node.machine_use;
+    for (const TreeEntry& entry : node.tree) {
+      machine_.interval = std::max(machine_.interval, entry.interval);
+      sense::CgroupSignals& cgroup = machine_.tree.emplace_back();
+      cgroup.path = entry.path;
+      cgroup.parent = entry.parent;
+      cgroup.weight = entry.weight;
+      cgroup.cap = entry.cap;
+      cgroup.usage = entry.use();
+      cgroup.kind = entry.kind == TreeEntry::Kind::kSlice ? sense::CgroupSignals::Kind::kInner
+                                                          : sense::CgroupSignals::Kind::kOther;
+      if (!entry.pod) continue;
+      cgroup.kind = sense::CgroupSignals::Kind::kPod;
+      cgroup.pod = static_cast<std::size_t>(node.pods[*entry.pod].signals - &node.signals[0]);
+    }
+  }
+
   std::string name_;
+  sense::MachineSignals machine_;
   node::Loop loop_;
   control::NodeActuator actuator_;
 };
