@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -126,6 +127,14 @@ void Scratch::setLimit(const std::string& path, std::optional<Millicores> limit)
     writeFile(directory + "/cpu.max",
               fmt::format("{} {}", limit ? std::to_string(quota) : "max", kPeriod));
   }
+}
+
+double Scratch::setWeight(const std::string& path, double weight) {
+  const bool v1 = mounts_.version == kernel::Version::kV1;
+  const long value = v1 ? std::clamp(std::lround(weight), 2L, 262'144L)
+                        : std::clamp(std::lround(weight * 100 / 1024), 1L, 10'000L);
+  writeFile(mounts_.cpu + path + (v1 ? "/cpu.shares" : "/cpu.weight"), std::to_string(value));
+  return v1 ? static_cast<double>(value) : std::round(static_cast<double>(value) * 1024 / 100);
 }
 
 std::string podPath(int n) {

@@ -35,6 +35,9 @@ class Scratch {
   void remove(const std::string& path);
 
   void setLimit(const std::string& path, std::optional<Millicores> limit);
+  // In the kernel's own unit, which is that of cpu.shares. Returns the weight in force: cpu.weight
+  // is coarser.
+  double setWeight(const std::string& path, double weight);
 
  private:
   explicit Scratch(kernel::Mounts mounts) : mounts_(std::move(mounts)) {}
