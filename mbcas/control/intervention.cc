@@ -29,6 +29,10 @@ std::vector<double> Intervener::divide(Demand demand, Limit limit, Weight weight
     nodes_[i].cap = limit(i);
     nodes_[i].weight = weight(consumer);
     if (demand == Demand::kClaimed && consumer.claim) nodes_[i].demand = *consumer.claim;
+    // What a pod used under its declared limit says little about what it will use without.
+    if (demand == Demand::kRaised && nodes_[i].cap > consumer.declared) {
+      nodes_[i].demand = std::max(nodes_[i].demand, consumer.peak);
+    }
   }
   const std::span<const double> shares = division_.divide(capacity_, nodes_);
   return {shares.begin(), shares.end()};
@@ -120,7 +124,7 @@ void Intervener::keepPromise() {
     };
   };
   const auto keeps = [&](auto limit) {
-    const std::vector<double> given = divide(Demand::kPresent, limit);
+    const std::vector<double> given = divide(Demand::kRaised, limit);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const double promised =
           std::min({outcomes[i].plain, outcomes[i].award, consumers_[i].cgroup.demand});
@@ -175,6 +179,11 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
       hungry[i] = false;
       asking[i].demand = nodes[i].demand;
       settled = true;
+    }
+    if (settled) continue;
+    // Whoever stands at its own cap is held by that, and not by the kernel: it might have enough.
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (shares[i] >= kUsesAll * nodes[i].cap) hungry[i] = false;
     }
   }
   return hungry;
