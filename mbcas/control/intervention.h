@@ -37,7 +37,7 @@ struct Consumer {
   double free = market::kUncapped;  // its limit while no pod is bound, within its ceiling
   double request = 0;
   double factor = 1;
-  double peak = 0;  // its demand might be as high as this, if its limit is raised
+  double peak = 0;        // its demand might be as high as this, if its limit is raised
   bool may_lower = true;  // its limit may go below the declared one now
   // A pod that is to be helped: the demand that it should be able to meet.
   std::optional<double> claim{};

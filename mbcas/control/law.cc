@@ -539,8 +539,8 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
       } else if (between && *desired == view.declared) {
         decision.publish |= publishing.moveTo(*desired, declaredOf(pod), state);
       } else {
-        decision.publish |= publishing.moveTo(std::min(roundUp(*desired), view.ceiling),
-                                              splitLimit(pod, needs, *desired), state);
+        decision.publish |=
+            publishing.moveTo(roundUp(*desired), splitLimit(pod, needs, *desired), state);
       }
     }
     // While it is too new to judge, what it wants is not known.

@@ -37,8 +37,8 @@ class Mbcas final : public Policy {
         loop_.decide({.capacity = Millicores(1000) * static_cast<std::int64_t>(node.cpus),
                       .unmanaged_requests = node.unmanaged_requests},
                      participants);
-    probing_ = static_cast<int>(std::ranges::count(
-        decision.pods, control::Help::Phase::kProbe, &control::PodDecision::help));
+    probing_ = static_cast<int>(std::ranges::count(decision.pods, control::Help::Phase::kProbe,
+                                                   &control::PodDecision::help));
     const std::vector<control::Move> allowed = actuator_.next(loop_.input(), decision, facts);
     std::vector<Move> moves;
     for (std::size_t i = 0; i < node.pods.size(); ++i) {

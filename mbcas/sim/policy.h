@@ -34,7 +34,7 @@ struct NodeView {
   unsigned cpus = 1;
   std::span<const sense::PodSignals> signals{};  // of all pods
   std::vector<PodView> pods{};                   // managed ones
-  Millicores machine_use{};  // of all pods, and of processes outside
+  Millicores machine_use{};                      // of all pods, and of processes outside
   Millicores unmanaged_requests{};
   std::span<const TreeEntry> tree{};  // everything that uses CPU, and the slices above it
 };
@@ -90,8 +90,8 @@ std::unique_ptr<Policy> makeVpa();
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
                                   const demand::Settings& estimator);
 
-// What limits can only approximate: no limits but ceilings, and the weight of every managed pod times
-// its factor. It is no choice for a cluster, because the kubelet sets weights back.
+// What limits can only approximate: no limits but ceilings, and the weight of every managed pod
+// times its factor. It is no choice for a cluster, because the kubelet sets weights back.
 std::unique_ptr<Policy> makeMarket();
 
 // By name: unlimited, static, generous, burst, hpa, vpa, twenty-percent, classic, responsive.
