@@ -12,7 +12,7 @@ constexpr double kMore = 1.1;
 constexpr double kLess = 0.9;
 // A claim follows the use only if it has changed by more than this part. Otherwise every bound
 // pod's limit would follow the noise of the pod that it is bound for.
-constexpr double kAnother = 0.15;
+constexpr double kAnother = 0.1;
 constexpr std::size_t kEnough = 15;  // samples in a window
 // The first half of a trial is left for limits to take effect.
 constexpr Nanos kJudged = Help::kWindow / 2;

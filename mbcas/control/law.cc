@@ -444,8 +444,8 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
-    entry = std::exchange(entry->second.seen, false) ? std::next(entry)
-                                                     : state_.consumers.erase(entry);
+    entry =
+        std::exchange(entry->second.seen, false) ? std::next(entry) : state_.consumers.erase(entry);
   }
 }
 
