@@ -123,12 +123,19 @@ void Intervener::keepPromise() {
       return limit <= declared ? limit : declared + part * (limit - declared);
     };
   };
+  // Both for the demands of now and for those that raised pods might have. What the market would
+  // give then belongs to the latter: otherwise pods that matter equally would keep each other low.
+  const std::vector<double> later = divide(
+      Demand::kRaised, [&](std::size_t i) { return consumers_[i].free; },
+      [](const Consumer& consumer) { return consumer.cgroup.weight * consumer.factor; });
   const auto keeps = [&](auto limit) {
-    const std::vector<double> given = divide(Demand::kRaised, limit);
+    const std::vector<double> now = divide(Demand::kPresent, limit);
+    const std::vector<double> raised = divide(Demand::kRaised, limit);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const double promised =
           std::min({outcomes[i].plain, outcomes[i].award, consumers_[i].cgroup.demand});
-      if (given[i] < kPromised * promised - kNothing) return false;
+      if (now[i] < kPromised * promised - kNothing) return false;
+      if (raised[i] < kPromised * std::min(promised, later[i]) - kNothing) return false;
     }
     return true;
   };

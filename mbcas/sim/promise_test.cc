@@ -125,7 +125,7 @@ void judge(std::uint64_t seed, Tally& tally) {
 
 TEST(Promise, IsKeptOnRandomNodes) {
   Tally tally;
-  const auto nodes = test::trials<std::uint64_t>(60, 10000);
+  const auto nodes = test::trials<std::uint64_t>(25, 10000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) judge(seed, tally);
   RecordProperty("judged", tally.judged);
   RecordProperty("probing", tally.probing);
@@ -139,7 +139,7 @@ TEST(Promise, IsKeptOnRandomNodes) {
 // Where all pods are equally important the market is the kernel's own division, and limits below
 // the declared ones could only do harm.
 TEST(Promise, EqualPodsAreNeverLowered) {
-  const auto nodes = test::trials<std::uint64_t>(60, 2000);
+  const auto nodes = test::trials<std::uint64_t>(25, 2000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const Scenario scenario = randomNode(seed, {.equal = true, .duration = kDuration});
     const Outcome ours = runUnder(scenario, "responsive");
@@ -157,7 +157,7 @@ TEST(Promise, EqualPodsAreNeverLowered) {
 TEST(Promise, TrialsAreRare) {
   double probing = 0;
   double managed = 0;
-  const auto nodes = test::trials<std::uint64_t>(6, 200);
+  const auto nodes = test::trials<std::uint64_t>(3, 200);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const Scenario scenario = randomNode(seed, {.duration = 20min});
     const auto policy = makePolicy("responsive", scenario.cpus);
