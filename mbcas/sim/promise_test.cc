@@ -74,6 +74,7 @@ std::vector<double> promised(const Scenario& scenario) {
   const std::unique_ptr<Policy> weights = makeMarket();
   const Outcome market = run(scenario, *weights, kJudged);
   std::vector<double> demands;
+  demands.reserve(plain.pods.size());
   for (const Outcome::Pod& pod : plain.pods) demands.push_back(pod.offered);
   Awards awards(scenario);
   const std::span<const double> by_formula = awards.divide(demands);
