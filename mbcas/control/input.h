@@ -1,6 +1,7 @@
 // What the law decides from: one node and its managed pods at one moment.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,8 @@ struct Cgroup {
   Millicores use{};                     // of a consumer, over the last interval
   std::optional<std::size_t> pod{};     // a managed pod: its place in NodeInput::pods
   bool inner = false;
+  // Of a consumer: it cannot use more CPUs than this at once. Nothing: not known.
+  std::optional<std::uint64_t> threads{};
 
   friend bool operator==(const Cgroup&, const Cgroup&) = default;
 };

@@ -188,9 +188,10 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
       settled = true;
     }
     if (settled) continue;
-    // Whoever stands at its own cap is held by that, and not by the kernel: it might have enough.
+    // Whoever stands at its own cap, or has a CPU for each thread, is held by that, and not by the
+    // kernel: it might have enough.
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (shares[i] >= kUsesAll * nodes[i].cap) hungry[i] = false;
+      if (shares[i] >= kUsesAll * std::min(nodes[i].cap, nodes[i].threads)) hungry[i] = false;
     }
   }
   return hungry;

@@ -316,6 +316,13 @@ void NodeLaw::clear(const NodeInput& input) {
   if (weights > 0) decision_.welfare = std::exp(logs / weights);
 }
 
+// As far as is known. A pod that is helped is not given more, and one that uses as much is not
+// hungry.
+static double threadsOf(const Cgroup& cgroup) {
+  if (cgroup.inner || !cgroup.threads) return market::kUncapped;
+  return std::max(static_cast<double>(*cgroup.threads), 1.0);
+}
+
 // Where the machine was not sensed: the pods by their requests, and one consumer for everything
 // else.
 static std::vector<Cgroup> flatTree(const NodeInput& input) {
@@ -369,6 +376,7 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     market::CgroupNode& node = nodes.emplace_back();
     node.parent = cgroup.parent;
     node.weight = cgroup.weight;
+    node.threads = threadsOf(cgroup);
     if (cgroup.cap) node.cap = cgroup.cap->cores();
     Millicores present = cgroup.inner ? Millicores(0) : cgroup.use;
     if (cgroup.pod) {
@@ -419,6 +427,7 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     Consumer& consumer = consumers_[c];
     consumer.cgroup.parent = cgroup.parent;
     consumer.cgroup.weight = cgroup.weight;
+    consumer.cgroup.threads = threadsOf(cgroup);
     if (cgroup.cap) consumer.cgroup.cap = cgroup.cap->cores();
     if (cgroup.inner) continue;
     if (!cgroup.pod) {

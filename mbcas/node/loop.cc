@@ -116,6 +116,7 @@ void Loop::assembleMachine(std::span<const Participant> participants) {
     cgroup.weight = signals.weight;
     cgroup.cap = signals.cap;
     cgroup.use = signals.usage;
+    cgroup.threads = signals.threads;
     cgroup.inner = signals.kind == sense::CgroupSignals::Kind::kInner;
     if (signals.kind == sense::CgroupSignals::Kind::kTasks) {
       // Each task competes for itself; as many as run at once count.

@@ -92,6 +92,7 @@ class Mbcas final : public Policy {
       cgroup.weight = entry.weight;
       cgroup.cap = entry.cap;
       cgroup.usage = entry.use();
+      cgroup.threads = static_cast<std::uint64_t>(entry.threads);
       cgroup.kind = entry.kind == TreeEntry::Kind::kSlice ? sense::CgroupSignals::Kind::kInner
                                                           : sense::CgroupSignals::Kind::kOther;
       if (!entry.pod) continue;
