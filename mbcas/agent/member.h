@@ -38,6 +38,7 @@ struct Member {
   double weight = 1;
   std::int64_t priority = 0;
   bool ready = false;
+  bool started = false;  // the kubelet runs it; before that it is prepared, and nothing is decided
   // Of its PodAllocation, where there is one.
   std::optional<podallocation::Spec> spec{};
   std::optional<podallocation::Bounds> bounds{};
