@@ -544,6 +544,7 @@ class Decider {
     }
     if (!complete && total == policy_.limit()) {
       std::vector<Millicores> as_they_are;
+      as_they_are.reserve(parts.size());
       for (const control::BoundedPart& part : parts) as_they_are.push_back(part.desired);
       return as_they_are;
     }
