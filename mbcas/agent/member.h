@@ -39,6 +39,7 @@ struct Member {
   double factor = 1;  // the part of the weight that is not its request
   std::int64_t priority = 0;
   bool ready = false;
+  bool started = false;  // the kubelet runs it; before that it is prepared, and nothing is decided
   // Of its PodAllocation, where there is one.
   std::optional<podallocation::Spec> spec{};
   std::optional<podallocation::Bounds> bounds{};

@@ -191,6 +191,33 @@ TEST(Pipeline, StrictCapacityCountsUnmanagedRequests) {
   EXPECT_EQ(agent.pipeline.view().node.capacity, 3600_m - 1100_m);
 }
 
+// From the moment in which the cluster says that a new pod runs to its raised limit. The pod is
+// throttled from its first moment.
+Nanos firstRelief(Nanos prepared) {
+  ModelCluster cluster(4);
+  cluster.add(podOf("other", {}));
+  ModelAgent agent(cluster);
+  agent.run(10s);
+  ModelPod starting = podOf("new", spin(2));
+  starting.phase = "Pending";
+  cluster.add(starting);
+  agent.run(prepared);
+  ModelPod& pod = cluster.pods.at("new");
+  EXPECT_EQ(pod.writes, prepared > 0s ? 1 : 0) << "its object, and nothing else";
+  EXPECT_EQ(pod.changes, 0);
+  pod.phase = "Running";
+  cluster.touch(pod);
+  const MonotonicTime started = agent.now();
+  while (pod.inForce() == 200_m && agent.now() - started < 10s) agent.run(100ms);
+  return agent.now() - started;
+}
+
+TEST(Pipeline, ANewPodIsPreparedBeforeItStarts) {
+  for (int tenths = 15; tenths < 30; ++tenths) {
+    EXPECT_LE(firstRelief(tenths * 100ms), 1300ms) << tenths << "; 700 ms are the kubelet's";
+  }
+}
+
 TEST(Pipeline, SaysNothingWithoutANode) {
   ModelCluster cluster;
   cluster.add(podOf("web", spin(1)));

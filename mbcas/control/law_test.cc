@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <optional>
+
 #include "mbcas/control/answer.h"
 #include "mbcas/control/dice.h"
 #include "mbcas/control/fluid_node.h"
@@ -443,6 +446,14 @@ TEST(Decision, SentencesAreShortAndSayTheNumbers) {
   EXPECT_EQ(sentence(reason),
             "CPU is scarce: of the 2000m it could use, weight 100 gets it 450m of 1800m at price "
             "0.25");
+  // Exactly the floors can be had, or not even those: no number is a price then.
+  for (const std::optional<double> none :
+       {std::optional(std::numeric_limits<double>::infinity()), std::optional<double>()}) {
+    reason.price = none;
+    EXPECT_EQ(sentence(reason),
+              "CPU is scarce: of the 2000m it could use, weight 100 gets it 450m of 1800m "
+              "(overloaded)");
+  }
 }
 
 TEST(Decision, StateCanBeSavedAndRestored) {

@@ -34,7 +34,7 @@ struct NodeView {
   unsigned cpus = 1;
   std::span<const sense::PodSignals> signals{};  // of all pods
   std::vector<PodView> pods{};                   // managed ones
-  Millicores machine_use{};  // of all pods, and of processes outside
+  Millicores machine_use{};                      // of all pods, and of processes outside
   Millicores unmanaged_requests{};
   std::span<const TreeEntry> tree{};  // everything that uses CPU, and the slices above it
 };
