@@ -117,9 +117,7 @@ class Publishing {
         answer.limit > desired) {
       return answer.limit;
     }
-    const Millicores least = settings_.strict_capacity ? roundUp(view.request)
-                             : answer.constrained      ? view.least
-                                                       : view.floor;
+    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
@@ -426,7 +424,7 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.factor = pod.factor;
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
-                         view.least < roundUp(view.declared);
+                         view.floor < roundUp(view.declared);
     consumer.cgroup.demand =
         mostly(state.hungry) && !view.throttled ? market::kUncapped : view.use.cores();
   }
@@ -562,7 +560,8 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
       answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
     } else if (most < answer.limit) {
       // Raised no further, so that others keep what they have without MBCAS.
-      answer.limit = std::max(roundUp(most), std::min(roundUp(view.declared), answer.limit));
+      answer.limit =
+          std::max({roundUp(most), view.floor, std::min(roundUp(view.declared), answer.limit)});
       answer.basis = Basis::kAward;
     }
     return answer;
