@@ -466,10 +466,19 @@ void NodeLaw::intervene(const NodeInput& input) {
   }
   intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
   state_.binds = intervention_.binds;
+  bool ended = false;
   for (std::size_t i = 0; i < input.pods.size(); ++i) {
-    state_.pods[input.pods[i].id].help.follow(intervention_.consumers[places_[i]].beneficiary,
-                                              intervention_.binds);
+    Help& help = state_.pods[input.pods[i].id].help;
+    if (help.phase() == Help::Phase::kNone) continue;
+    help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
+    if (help.phase() != Help::Phase::kNone) continue;
+    consumers_[places_[i]].claim.reset();
+    ended = true;
   }
+  if (!ended) return;
+  // Pods are released in the second in which the help ends.
+  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+  state_.binds = intervention_.binds;
 }
 
 void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
@@ -545,7 +554,13 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   const Millicores award = awards_[i];
   if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
   if (!view.warm) {
-    if (!pod.start) return {view.limit, view.limit, false, Basis::kWarmup};
+    if (!pod.start) {
+      // A pod that a predecessor has bound is given back before it can be judged.
+      const bool gives_back = !isClassic(settings_) && settings_.reclaim != Reclaim::kAlways;
+      const Millicores least =
+          gives_back ? std::min(roundUp(view.declared), view.ceiling) : Millicores(0);
+      return {std::max(view.limit, least), view.limit, false, Basis::kWarmup};
+    }
     const Millicores start =
         settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
     return {std::clamp(roundUp(start), view.floor, view.ceiling), view.limit, false, Basis::kStart};
