@@ -98,7 +98,7 @@ void Help::follow(bool deprived, bool arrives) {
     case Phase::kNone:
       return;
     case Phase::kProbe:
-      if (!arrives) return end(true);
+      if (!deprived || !arrives) return end(true);
       if (now() - since_ < kWindow) return;
       if (!helped()) return end(true);
       phase_ = Phase::kHeld;

@@ -425,8 +425,7 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
                          view.floor < roundUp(view.declared);
-    consumer.cgroup.demand =
-        mostly(state.hungry) && !view.throttled ? market::kUncapped : view.use.cores();
+    consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
     entry = std::exchange(entry->second.seen, false) ? std::next(entry)
@@ -464,21 +463,20 @@ void NodeLaw::intervene(const NodeInput& input) {
       }
     }
   }
-  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
-  state_.binds = intervention_.binds;
-  bool ended = false;
-  for (std::size_t i = 0; i < input.pods.size(); ++i) {
-    Help& help = state_.pods[input.pods[i].id].help;
-    if (help.phase() == Help::Phase::kNone) continue;
-    help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
-    if (help.phase() != Help::Phase::kNone) continue;
-    consumers_[places_[i]].claim.reset();
-    ended = true;
+  // Where the help of a pod ends, the others are released in the same second.
+  for (bool ended = true; ended;) {
+    ended = false;
+    intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+    state_.binds = intervention_.binds;
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (help.phase() == Help::Phase::kNone) continue;
+      help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
+      if (help.phase() != Help::Phase::kNone) continue;
+      consumers_[places_[i]].claim.reset();
+      ended = true;
+    }
   }
-  if (!ended) return;
-  // Pods are released in the second in which the help ends.
-  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
-  state_.binds = intervention_.binds;
 }
 
 void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {

@@ -321,20 +321,21 @@ TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
     FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
     FluidNode plain = constantNode(seed, settingsOf(Profile::kResponsive), kStatic);
     for (std::size_t i = 0; i < node.size(); ++i) {
-      plain.pod(i).containers[0].limit =
-          std::min(plain.pod(i).declared(), plain.pod(i).ceiling.value_or(1'000'000_m));
+      plain.pod(i).containers[0].limit = plain.pod(i).declared();
     }
     plain.second();
     const Rest rest = settle(node);
     if (rest.trial) continue;
     SCOPED_TRACE("seed " + std::to_string(seed));
+    // Limits that differ by less than the hysteresis are left alone.
+    const Millicores slack = Millicores(node.input().capacity.count() / 50);
     for (std::size_t i = 0; i < node.size(); ++i) {
       const PodDecision& pod = rest.last.pods[i];
       binding += pod.constrained ? 1 : 0;
       // A bound pod's limit may be off by half the hysteresis.
       const Millicores promised = std::min(plain.used(i), pod.award);
-      EXPECT_GE(node.used(i) * 100 + 1000_m, promised * (pod.constrained ? 95 : 98))
-          << node.pod(i).id;
+      EXPECT_GE(node.used(i) * 100 + slack * 100, promised * (pod.constrained ? 95 : 98))
+          << node.pod(i).id << " used " << node.used(i).count() << " of " << promised.count();
       if (!pod.constrained) continue;
       EXPECT_GE(pod.desired * 100, pod.answer * 95) << "at most 5 % below the market's answer";
       EXPECT_LE(pod.desired * 100, pod.answer * 106 + 1000_m) << "nor above";

@@ -207,7 +207,6 @@ TEST(Stability, DelaysBeyondTheCooldownEndToo) {
                    Millicores(dice.between(300, 1200 * cpus)), [load](int) { return load; });
       pod.threads = static_cast<std::uint64_t>(dice.between(1, 8));
       pod.backlog = dice.chance(30);
-      pod.pod.factor = 1;
       pod.pod.containers[0].limit = Millicores(10 * dice.between(1, 200 * cpus));
       node.add(std::move(pod));
     }
@@ -345,7 +344,8 @@ TEST(Stability, AtTheBorderBetweenFreeAndBoundAPodRests) {
     for (const Millicores wants : {1010_m, 1040_m, 1100_m, 2000_m}) {
       FluidNode node = goldAndHog(factor / 100.0, wants);
       const Course course = courseOf(node);
-      ASSERT_EQ(course.swing(kHour, 2 * kHour), 1)
+      // A trial that does not help is repeated once in the second hour.
+      ASSERT_LE(course.reversals(kHour, 2 * kHour), 1)
           << "factor " << factor << ", wants " << wants.count();
     }
   }
