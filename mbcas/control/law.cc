@@ -72,7 +72,7 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
 // as long passes without one.
 void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
                    PodState& state) {
-  if (answer.constrained) return;
+  if (answer.constrained || answer.basis == Basis::kAward) return;
   if (desired < state.desired) {
     if (!state.lowered) state.lowered = state.low_since.value_or(now);
   } else if (state.lowered) {
@@ -93,7 +93,7 @@ class Publishing {
     const Millicores desired = state.desired;
     // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
     if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
-    if (!isClassic(settings_) && !answer.constrained &&
+    if (!isClassic(settings_) && settings_.reclaim != Reclaim::kAlways && !answer.constrained &&
         desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
       return answer.limit;
     }
@@ -184,7 +184,10 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    const Nanos patience = std::max(state.patience, settings_.lower_lasts);
+    // What was learned of the pod's own pauses says nothing about what others are promised.
+    const Nanos patience = answer.basis == Basis::kAward
+                               ? settings_.lower_lasts
+                               : std::max(state.patience, settings_.lower_lasts);
     if (now_ - *state.low_since < patience) return std::nullopt;
     return state.low_most;
   }
@@ -380,7 +383,10 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     }
     const Pod& pod = input.pods[*cgroup.pod];
     PodState& state = state_.pods[pod.id];
-    state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    // While a pod's own limit binds, it does not show whether neighbours would keep it down too.
+    const bool binds = std::ranges::any_of(
+        pod.containers, [](const Container& container) { return container.need.binding; });
+    if (!binds) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
     if (!views_[*cgroup.pod].fresh) continue;
     // A pod at its own limit is raised first.
     const bool pinned = found[c] && !views_[*cgroup.pod].throttled;

@@ -317,11 +317,14 @@ TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
 TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
   const auto nodes = test::trials<std::uint64_t>(300, 10'000);
   int binding = 0;
+  Settings settings = settingsOf(Profile::kResponsive);
+  settings.min_cpu = kLimitStep;  // a floor above the declared limit is a promise of its own
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
-    FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
+    FluidNode node = constantNode(seed, settings);
     FluidNode plain = constantNode(seed, settingsOf(Profile::kResponsive), kStatic);
     for (std::size_t i = 0; i < node.size(); ++i) {
       plain.pod(i).containers[0].limit = plain.pod(i).declared();
+      node.pod(i).floor.reset();
     }
     plain.second();
     const Rest rest = settle(node);
