@@ -69,9 +69,11 @@ bool Help::mayProbe() const {
   const std::size_t samples = count(Nanos(0), kWindow);
   if (samples < kEnough) return false;
   // Of a pod that is younger than the window, the time before it counts as not pinned.
-  const auto first = std::ranges::lower_bound(samples_, now() - kWindow + Nanos(1), {}, &Sample::at);
+  const auto first =
+      std::ranges::lower_bound(samples_, now() - kWindow + Nanos(1), {}, &Sample::at);
   const Nanos interval = (now() - first->at) / static_cast<std::int64_t>(samples - 1);
-  const auto pinned = std::count_if(first, samples_.end(), [](const Sample& s) { return s.pinned; });
+  const auto pinned =
+      std::count_if(first, samples_.end(), [](const Sample& s) { return s.pinned; });
   return pinned * interval >= kMostlyPinned;
 }
 

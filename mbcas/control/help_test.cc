@@ -141,9 +141,8 @@ TEST(Help, HelpedIsWhatWaitsATenthLessForEachSecondOfCpu) {
 TEST(Help, AfterAFailureTheNextTrialWaitsTwiceAsLongUpToAnHour) {
   Course course;
   course.startProbe();
-  for (const Nanos back_off :
-       {Nanos(minutes(5)), Nanos(minutes(10)), Nanos(minutes(20)), Nanos(minutes(40)),
-        Nanos(hours(1)), Nanos(hours(1))}) {
+  for (const Nanos back_off : {Nanos(minutes(5)), Nanos(minutes(10)), Nanos(minutes(20)),
+                               Nanos(minutes(40)), Nanos(hours(1)), Nanos(hours(1))}) {
     course.see(30, {});
     ASSERT_EQ(course.help.phase(), Phase::kNone);
     const auto waits = std::chrono::duration_cast<seconds>(back_off).count();

@@ -27,6 +27,7 @@ constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
 constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
 constexpr double kContended = 0.1;
+constexpr double kAtLimit = 0.95;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
@@ -72,7 +73,7 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
 // as long passes without one.
 void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
                    PodState& state) {
-  if (answer.constrained || answer.basis == Basis::kAward) return;
+  if (answer.constrained) return;
   if (desired < state.desired) {
     if (!state.lowered) state.lowered = state.low_since.value_or(now);
   } else if (state.lowered) {
@@ -184,10 +185,7 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    // What was learned of the pod's own pauses says nothing about what others are promised.
-    const Nanos patience = answer.basis == Basis::kAward
-                               ? settings_.lower_lasts
-                               : std::max(state.patience, settings_.lower_lasts);
+    const Nanos patience = std::max(state.patience, settings_.lower_lasts);
     if (now_ - *state.low_since < patience) return std::nullopt;
     return state.low_most;
   }
@@ -383,10 +381,8 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     }
     const Pod& pod = input.pods[*cgroup.pod];
     PodState& state = state_.pods[pod.id];
-    // While a pod's own limit binds, it does not show whether neighbours would keep it down too.
-    const bool binds = std::ranges::any_of(
-        pod.containers, [](const Container& container) { return container.need.binding; });
-    if (!binds) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    // A pod at its own limit does not show whether neighbours would keep it down too.
+    if (use[c] < kAtLimit * nodes[c].cap) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
     if (!views_[*cgroup.pod].fresh) continue;
     // A pod at its own limit is raised first.
     const bool pinned = found[c] && !views_[*cgroup.pod].throttled;
@@ -434,8 +430,8 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
-    entry = std::exchange(entry->second.seen, false) ? std::next(entry)
-                                                     : state_.consumers.erase(entry);
+    entry =
+        std::exchange(entry->second.seen, false) ? std::next(entry) : state_.consumers.erase(entry);
   }
 }
 

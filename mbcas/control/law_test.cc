@@ -296,16 +296,16 @@ struct GoldWorld : World {
   explicit GoldWorld(const Settings& settings = kResponsive, int leaves = 1'000'000)
       : World(2, settings) {
     add(important(fluidPod("gold", 200_m, 1000_m,
-                           [=](int s) { return s >= leaves ? 0_m : s % 10 < 8 ? 600_m : 150_m; }),
+                           [=](int s) { return s >= leaves  ? 0_m
+                                               : s % 10 < 8 ? 600_m
+                                                            : 150_m; }),
                   4));
     add(fluidPod("silver", 200_m, 1000_m, always(300_m)));
     add(important(fluidPod("hog", 200_m, 2000_m, always(2000_m)), 0.5));
     add(important(fluidPod("other hog", 200_m, 2000_m, always(2000_m)), 0.5));
   }
   Help::Phase help() const { return last.pods[kGold].help; }
-  bool binds() const {
-    return std::ranges::any_of(last.pods, &PodDecision::constrained);
-  }
+  bool binds() const { return std::ranges::any_of(last.pods, &PodDecision::constrained); }
   // The mean use of a pod over the next seconds.
   double meanUse(std::size_t i, int count) {
     double sum = 0;
@@ -444,10 +444,8 @@ TEST(Bound, BySomePredecessorIsGivenBackAtOnce) {
   World world(2, kResponsive);
   world.add(fluidPod("a", 100_m, 1500_m, always(2000_m)));
   world.pod(0).containers[0].limit = 300_m;
-  world.law().resume("a", {.desired = 300_m,
-                           .containers = {300_m},
-                           .declared = 1500_m,
-                           .constrained = true});
+  world.law().resume(
+      "a", {.desired = 300_m, .containers = {300_m}, .declared = 1500_m, .constrained = true});
   world.run(1);
   EXPECT_FALSE(world.last.pods[0].constrained);
   EXPECT_GE(world.last.pods[0].desired, 1500_m);
@@ -458,10 +456,8 @@ TEST(Bound, AnIdlePodOfAPredecessorToo) {
   World world(2, kResponsive);
   world.add(fluidPod("a", 100_m, 1500_m, always(10_m)));
   world.pod(0).containers[0].limit = 300_m;
-  world.law().resume("a", {.desired = 300_m,
-                           .containers = {300_m},
-                           .declared = 1500_m,
-                           .constrained = true});
+  world.law().resume(
+      "a", {.desired = 300_m, .containers = {300_m}, .declared = 1500_m, .constrained = true});
   world.run(2);
   EXPECT_EQ(world.limit(0), 1500_m);
 }
@@ -669,9 +665,10 @@ TEST(Decision, SentencesAreShortAndSayTheNumbers) {
             .capacity = 1800_m,
             .price = 0.25,
             .weight = 100};
-  EXPECT_EQ(sentence(reason),
-            "a pod that matters more is short of CPU: of the 2000m it could use, weight 100 gets it "
-            "450m of 1800m at price 0.25");
+  EXPECT_EQ(
+      sentence(reason),
+      "a pod that matters more is short of CPU: of the 2000m it could use, weight 100 gets it "
+      "450m of 1800m at price 0.25");
 }
 
 TEST(Decision, StateCanBeSavedAndRestored) {

