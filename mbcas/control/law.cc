@@ -306,6 +306,7 @@ void NodeLaw::clear(const NodeInput& input) {
 // else.
 static std::vector<Cgroup> flatTree(const NodeInput& input) {
   std::vector<Cgroup> tree;
+  tree.reserve(input.pods.size() + 1);
   for (std::size_t i = 0; i < input.pods.size(); ++i) {
     tree.push_back({.weight = kernelShares(input.pods[i].request()), .pod = i});
   }
