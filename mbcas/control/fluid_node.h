@@ -69,6 +69,7 @@ class FluidNode {
     senseMachine();
     const NodeDecision& decision = law_.decide(input_);
     std::vector<NodeActuator::Facts> facts;
+    facts.reserve(pods_.size());
     for (const Running& pod : pods_) facts.push_back({.ready = pod.spec.ready});
     moves_ = actuator_.next(input_, decision, facts);
     for (std::size_t i = 0; i < pods_.size(); ++i) {
