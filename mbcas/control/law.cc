@@ -27,6 +27,7 @@ constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
 constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
 constexpr double kContended = 0.1;
+constexpr double kAtLimit = 0.95;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
@@ -93,7 +94,7 @@ class Publishing {
     const Millicores desired = state.desired;
     // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
     if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
-    if (!isClassic(settings_) && !answer.constrained &&
+    if (!isClassic(settings_) && settings_.reclaim != Reclaim::kAlways && !answer.constrained &&
         desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
       return answer.limit;
     }
@@ -305,6 +306,7 @@ void NodeLaw::clear(const NodeInput& input) {
 // else.
 static std::vector<Cgroup> flatTree(const NodeInput& input) {
   std::vector<Cgroup> tree;
+  tree.reserve(input.pods.size() + 1);
   for (std::size_t i = 0; i < input.pods.size(); ++i) {
     tree.push_back({.weight = kernelShares(input.pods[i].request()), .pod = i});
   }
@@ -380,7 +382,8 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     }
     const Pod& pod = input.pods[*cgroup.pod];
     PodState& state = state_.pods[pod.id];
-    state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    // A pod at its own limit does not show whether neighbours would keep it down too.
+    if (use[c] < kAtLimit * nodes[c].cap) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
     if (!views_[*cgroup.pod].fresh) continue;
     // A pod at its own limit is raised first.
     const bool pinned = found[c] && !views_[*cgroup.pod].throttled;
@@ -425,12 +428,11 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
                          view.floor < roundUp(view.declared);
-    consumer.cgroup.demand =
-        mostly(state.hungry) && !view.throttled ? market::kUncapped : view.use.cores();
+    consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
-    entry = std::exchange(entry->second.seen, false) ? std::next(entry)
-                                                     : state_.consumers.erase(entry);
+    entry =
+        std::exchange(entry->second.seen, false) ? std::next(entry) : state_.consumers.erase(entry);
   }
 }
 
@@ -464,11 +466,19 @@ void NodeLaw::intervene(const NodeInput& input) {
       }
     }
   }
-  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
-  state_.binds = intervention_.binds;
-  for (std::size_t i = 0; i < input.pods.size(); ++i) {
-    state_.pods[input.pods[i].id].help.follow(intervention_.consumers[places_[i]].beneficiary,
-                                              intervention_.binds);
+  // Where the help of a pod ends, the others are released in the same second.
+  for (bool ended = true; ended;) {
+    ended = false;
+    intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+    state_.binds = intervention_.binds;
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (help.phase() == Help::Phase::kNone) continue;
+      help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
+      if (help.phase() != Help::Phase::kNone) continue;
+      consumers_[places_[i]].claim.reset();
+      ended = true;
+    }
   }
 }
 
@@ -545,7 +555,13 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   const Millicores award = awards_[i];
   if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
   if (!view.warm) {
-    if (!pod.start) return {view.limit, view.limit, false, Basis::kWarmup};
+    if (!pod.start) {
+      // A pod that a predecessor has bound is given back before it can be judged.
+      const bool gives_back = !isClassic(settings_) && settings_.reclaim != Reclaim::kAlways;
+      const Millicores least =
+          gives_back ? std::min(roundUp(view.declared), view.ceiling) : Millicores(0);
+      return {std::max(view.limit, least), view.limit, false, Basis::kWarmup};
+    }
     const Millicores start =
         settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
     return {std::clamp(roundUp(start), view.floor, view.ceiling), view.limit, false, Basis::kStart};
