@@ -10,6 +10,9 @@ constexpr Nanos kMostlyPinned = std::chrono::seconds(20);  // of a window
 constexpr double kHardlyPinned = 1.0 / 3;
 constexpr double kMore = 1.1;
 constexpr double kLess = 0.9;
+// A claim follows the use only if it has changed by more than this part. Otherwise every bound
+// pod's limit would follow the noise of the pod that it is bound for.
+constexpr double kAnother = 0.1;
 constexpr std::size_t kEnough = 15;  // samples in a window
 // The first half of a trial is left for limits to take effect.
 constexpr Nanos kJudged = Help::kWindow / 2;
@@ -105,12 +108,19 @@ void Help::follow(bool deprived, bool arrives) {
       if (!helped()) return end(true);
       phase_ = Phase::kHeld;
       since_ = now();
+      held_ = use();
       back_off_ = Nanos(0);
       return;
     case Phase::kHeld:
       if (!deprived) return end(false);
       if (!arrives) return end(true);
+      followUse();
   }
+}
+
+void Help::followUse() {
+  const auto held = static_cast<double>(held_.count());
+  if (std::abs(static_cast<double>(use().count()) - held) > kAnother * held) held_ = use();
 }
 
 void Help::end(bool failed) {
@@ -130,8 +140,7 @@ void Help::forgetBackOff() {
 std::optional<Millicores> Help::claim(Millicores most, double insurance) const {
   if (phase_ == Phase::kNone) return std::nullopt;
   if (phase_ == Phase::kProbe) return most;
-  const auto use = static_cast<double>(meanUse(Nanos(0), kWindow).count());
-  return std::min(most, Millicores(std::llround(use * insurance)));
+  return std::min(most, Millicores(std::llround(static_cast<double>(held_.count()) * insurance)));
 }
 
 }  // namespace mbcas::control

@@ -58,6 +58,7 @@ class Help {
   std::optional<double> waitingPerUse(Nanos from, Nanos to) const;
   std::size_t count(Nanos from, Nanos to) const;
   bool helped() const;
+  void followUse();
   void end(bool failed);
   MonotonicTime now() const { return samples_.empty() ? MonotonicTime{} : samples_.back().at; }
 
@@ -66,6 +67,7 @@ class Help {
   MonotonicTime since_{};
   Millicores before_{};         // use in the window before the trial
   Millicores before_before_{};  // and in the one before that
+  Millicores held_{};           // use that the claim of a hold rests on
   std::optional<double> waited_before_{};
   Nanos back_off_{0};
   MonotonicTime retry_{};

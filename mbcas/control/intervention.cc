@@ -29,6 +29,10 @@ std::vector<double> Intervener::divide(Demand demand, Limit limit, Weight weight
     nodes_[i].cap = limit(i);
     nodes_[i].weight = weight(consumer);
     if (demand == Demand::kClaimed && consumer.claim) nodes_[i].demand = *consumer.claim;
+    // What a pod used under its declared limit says little about what it will use without.
+    if (demand == Demand::kRaised && nodes_[i].cap > consumer.declared) {
+      nodes_[i].demand = std::max(nodes_[i].demand, consumer.peak);
+    }
   }
   const std::span<const double> shares = division_.divide(capacity_, nodes_);
   return {shares.begin(), shares.end()};
@@ -119,12 +123,19 @@ void Intervener::keepPromise() {
       return limit <= declared ? limit : declared + part * (limit - declared);
     };
   };
+  // Both for the demands of now and for those that raised pods might have. What the market would
+  // give then belongs to the latter: otherwise pods that matter equally would keep each other low.
+  const std::vector<double> later = divide(
+      Demand::kRaised, [&](std::size_t i) { return consumers_[i].free; },
+      [](const Consumer& consumer) { return consumer.cgroup.weight * consumer.factor; });
   const auto keeps = [&](auto limit) {
-    const std::vector<double> given = divide(Demand::kPresent, limit);
+    const std::vector<double> now = divide(Demand::kPresent, limit);
+    const std::vector<double> raised = divide(Demand::kRaised, limit);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const double promised =
           std::min({outcomes[i].plain, outcomes[i].award, consumers_[i].cgroup.demand});
-      if (given[i] < kPromised * promised - kNothing) return false;
+      if (now[i] < kPromised * promised - kNothing) return false;
+      if (raised[i] < kPromised * std::min(promised, later[i]) - kNothing) return false;
     }
     return true;
   };
@@ -182,6 +193,11 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
       hungry[i] = false;
       asking[i].demand = nodes[i].demand;
       settled = true;
+    }
+    if (settled) continue;
+    // Whoever stands at its own cap is held by that, and not by the kernel: it might have enough.
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (shares[i] >= kUsesAll * nodes[i].cap) hungry[i] = false;
     }
   }
   return hungry;

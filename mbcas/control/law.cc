@@ -73,7 +73,7 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
 // as long passes without one.
 void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
                    PodState& state) {
-  if (answer.constrained) return;
+  if (answer.constrained || answer.basis == Basis::kAward) return;
   if (desired < state.desired) {
     if (!state.lowered) state.lowered = state.low_since.value_or(now);
   } else if (state.lowered) {
@@ -160,6 +160,10 @@ class Publishing {
   bool isLower(Millicores limit, Millicores desired) const {
     return limit < scaled(desired, 1 - settings_.hysteresis);
   }
+  // What a raise takes from others is owed to them to the last step.
+  bool isLower(const Answer& answer, Millicores desired) const {
+    return answer.basis == Basis::kAward ? answer.limit < desired : isLower(answer.limit, desired);
+  }
 
   // Pods that share what is scarce have what the market says, and not what it said on the way: half
   // the hysteresis is enough once it has lasted.
@@ -176,7 +180,7 @@ class Publishing {
 
   // The most that was needed since less than desired has been needed, once that has lasted.
   std::optional<Millicores> lastingLower(const Answer& answer, PodState& state) const {
-    if (!isLower(answer.limit, state.desired)) {
+    if (!isLower(answer, state.desired)) {
       state.low_since.reset();
       return std::nullopt;
     }
@@ -185,7 +189,10 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    const Nanos patience = std::max(state.patience, settings_.lower_lasts);
+    // What was learned of its pauses does not count against others.
+    const Nanos patience = answer.basis == Basis::kAward
+                               ? settings_.lower_lasts
+                               : std::max(state.patience, settings_.lower_lasts);
     if (now_ - *state.low_since < patience) return std::nullopt;
     return state.low_most;
   }
@@ -197,6 +204,12 @@ class Publishing {
 std::vector<Millicores> limitsOf(const Pod& pod) {
   std::vector<Millicores> limits(pod.containers.size());
   std::ranges::transform(pod.containers, limits.begin(), &Container::limit);
+  return limits;
+}
+
+std::vector<Millicores> declaredOf(const Pod& pod) {
+  std::vector<Millicores> limits(pod.containers.size());
+  std::ranges::transform(pod.containers, limits.begin(), &Container::declared);
   return limits;
 }
 
@@ -421,10 +434,11 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     const PodState& state = state_.pods[pod.id];
     places_[i] = c;
     consumer.managed = true;
-    consumer.declared = roundUp(view.declared).cores();
+    consumer.declared = view.declared.cores();
     consumer.free = view.free.cores();
     consumer.request = pod.request().cores();
     consumer.factor = pod.factor;
+    consumer.peak = view.use_peak.cores();
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
                          view.floor < roundUp(view.declared);
@@ -526,11 +540,17 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
     if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, begins, state)) {
       learnPatience(*desired, answer, input.now, settings_.regret, state);
-      // The limit in force, where that is what it keeps, may lie between two steps.
-      const bool keeps = *desired == view.limit && *desired != roundUp(*desired);
-      decision.publish |=
-          publishing.moveTo(keeps ? *desired : roundUp(*desired),
-                            keeps ? limitsOf(pod) : splitLimit(pod, needs, *desired), state);
+      // The limit in force, where that is what it keeps, may lie between two steps, and so may the
+      // declared one.
+      const bool between = *desired != roundUp(*desired);
+      if (between && *desired == view.limit) {
+        decision.publish |= publishing.moveTo(*desired, limitsOf(pod), state);
+      } else if (between && *desired == view.declared) {
+        decision.publish |= publishing.moveTo(*desired, declaredOf(pod), state);
+      } else {
+        decision.publish |=
+            publishing.moveTo(roundUp(*desired), splitLimit(pod, needs, *desired), state);
+      }
     }
     // While it is too new to judge, what it wants is not known.
     if (view.warm) {
@@ -576,8 +596,9 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
       answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
     } else if (most < answer.limit) {
       // Raised no further, so that others keep what they have without MBCAS.
+      // Rounded down: on a small node the steps of several pods add up.
       answer.limit =
-          std::max({roundUp(most), view.floor, std::min(roundUp(view.declared), answer.limit)});
+          std::max({roundDown(most), view.floor, std::min(view.declared, answer.limit)});
       answer.basis = Basis::kAward;
     }
     return answer;

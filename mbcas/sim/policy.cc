@@ -37,6 +37,8 @@ class Mbcas final : public Policy {
         loop_.decide({.capacity = Millicores(1000) * static_cast<std::int64_t>(node.cpus),
                       .unmanaged_requests = node.unmanaged_requests},
                      participants);
+    probing_ = static_cast<int>(std::ranges::count(decision.pods, control::Help::Phase::kProbe,
+                                                   &control::PodDecision::help));
     const std::vector<control::Move> allowed = actuator_.next(loop_.input(), decision, facts);
     std::vector<Move> moves;
     for (std::size_t i = 0; i < node.pods.size(); ++i) {
@@ -51,6 +53,7 @@ class Mbcas final : public Policy {
     }
     return moves;
   }
+  int probing() const override { return probing_; }
 
  private:
   static node::Participant participantOf(const PodView& view, const NodeView& node) {
@@ -101,6 +104,27 @@ class Mbcas final : public Policy {
   sense::MachineSignals machine_;
   node::Loop loop_;
   control::NodeActuator actuator_;
+  int probing_ = 0;
+};
+
+class Market final : public Policy {
+ public:
+  std::string_view name() const override { return "market"; }
+  double weight(const PodSpec& spec) const override {
+    return spec.managed ? control::priorityFactor(spec.priority) : 1;
+  }
+  std::vector<Move> decide(const NodeView& node) override {
+    std::vector<Move> moves;
+    for (std::size_t i = 0; i < node.pods.size(); ++i) {
+      const PodView& pod = node.pods[i];
+      const std::optional<Millicores> ceiling = pod.spec->ceiling;
+      // The ceiling is the pod's. A pod of several containers is not in question here.
+      if (std::ranges::all_of(pod.limits, [&](auto limit) { return limit == ceiling; })) continue;
+      moves.push_back({i, std::vector(pod.limits.size(), ceiling)});
+    }
+    return moves;
+  }
+  bool writesCgroups() const override { return true; }
 };
 
 constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static",  "generous",
@@ -111,6 +135,10 @@ constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static", 
 
 std::optional<Millicores> Policy::firstLimit(Millicores declared, unsigned) const {
   return declared;
+}
+
+std::unique_ptr<Policy> makeMarket() {
+  return std::make_unique<Market>();
 }
 
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
