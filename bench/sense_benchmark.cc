@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "mbcas/demand/demand.h"
+#include "mbcas/sense/machine.h"
 #include "mbcas/sense/sampler.h"
 #include "test/kernel/burner.h"
 #include "test/kernel/scratch.h"
@@ -144,6 +145,53 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(tick)->Apply(shapes)->UseManualTime()->Iterations(41)->Unit(benchmark::kMicrosecond);
+
+// What the rest of the machine costs next to 110 pods: the argument is the number of cgroups that
+// are neither pods nor lead to one. Means, since every tenth tick reads more; "longest" is such a
+// one.
+void machine(benchmark::State& state) {
+  Result<std::unique_ptr<test::Scratch>> scratch = test::Scratch::make();
+  if (!scratch) {
+    state.SkipWithError(scratch.error().message().c_str());
+    return;
+  }
+  rlimit most{.rlim_cur = 65536, .rlim_max = 65536};
+  ::setrlimit(RLIMIT_NOFILE, &most);
+  for (int pod = 0; pod < 110; ++pod) (*scratch)->add(test::containerPath(pod));
+  for (int other = 0; other < state.range(0); ++other) {
+    (*scratch)->add(fmt::format("/other{}", other));
+  }
+  Second clock;
+  sense::Sampler sampler(std::make_unique<kernel::PodTree>((*scratch)->mounts()), clock, {});
+  sense::MachineSampler sampling(sampler.source(), clock, {});
+  for (int i = 0; i < 12; ++i) {
+    clock.pass();
+    sampling.tick(sampler.tick());
+  }
+  std::int64_t pods = 0, rest = 0, longest = 0;
+  std::uint64_t reads = sampling.counters().reads;
+  for (auto _ : state) {
+    std::this_thread::sleep_for(50ms);
+    clock.pass();
+    const std::int64_t start = threadTime();
+    const auto signals = sampler.tick();
+    const std::int64_t sampled = threadTime();
+    sampling.tick(signals);
+    const std::int64_t took = threadTime() - sampled;
+    pods += sampled - start;
+    rest += took;
+    longest = std::max(longest, took);
+    state.SetIterationTime(static_cast<double>(took) / 1e9);
+  }
+  reads = sampling.counters().reads - reads;
+  const auto ticks = static_cast<double>(state.iterations());
+  state.counters["pods_us"] = static_cast<double>(pods) / ticks / 1e3;
+  state.counters["machine_us"] = static_cast<double>(rest) / ticks / 1e3;
+  state.counters["longest_us"] = static_cast<double>(longest) / 1e3;
+  state.counters["reads"] = static_cast<double>(reads) / ticks;
+  state.counters["core_%"] = static_cast<double>(rest) / ticks / 1e9 * 100;
+}
+BENCHMARK(machine)->Arg(8)->Arg(50)->UseManualTime()->Iterations(60)->Unit(benchmark::kMicrosecond);
 
 // What noticing that nothing changed costs, for 110 pods: events, link counts, or listing it all.
 void noticeChanges(benchmark::State& state) {

@@ -81,8 +81,11 @@ struct ModelPod {
   std::optional<MonotonicTime> actuated{};    // when what the spec says will be in force
   std::optional<podallocation::Spec> spec{};  // of its PodAllocation
   bool judged = false;                        // its bounds are published
-  int changes = 0;                            // of the limits in force
-  int writes = 0;                             // of the PodAllocation
+  std::int64_t generation = 1;
+  // Of its PodAllocation, where a controller of its own writes it (ModelCluster::controller).
+  std::optional<podallocation::Status> status{};
+  int changes = 0;  // of the limits in force
+  int writes = 0;   // of the PodAllocation
   std::shared_ptr<const kube::Pod> object{};
   std::shared_ptr<const podallocation::PodAllocation> allocation{};
 
@@ -149,15 +152,20 @@ class ModelCluster {
     changed = true;
   }
 
+  // Its objects as the API server has them now.
+  void show(ModelPod& pod) const {
+    if (!pod.object) pod.object = object<kube::Pod>(podJson(pod));
+    if (pod.spec && !pod.allocation) {
+      pod.allocation = object<podallocation::PodAllocation>(allocationJson(pod));
+    }
+  }
+
   World world() {
     World out;
     out.node = node;
     out.settings = settings;
     for (auto& [uid, pod] : pods) {
-      if (!pod.object) pod.object = object<kube::Pod>(podJson(pod));
-      if (pod.spec && !pod.allocation) {
-        pod.allocation = object<podallocation::PodAllocation>(allocationJson(pod));
-      }
+      show(pod);
       out.pods.push_back(pod.object);
       if (pod.allocation) out.allocations.push_back(pod.allocation);
     }
@@ -216,7 +224,8 @@ class ModelCluster {
       kernel.advanceTo(clock.monotonic().time_since_epoch());
       for (auto& [uid, pod] : pods) {
         actuate(pod);
-        if (reachable && controls) control(pod);
+        if (!reachable || !controls) continue;
+        controller ? controller(pod) : control(pod);
       }
     }
   }
@@ -226,9 +235,10 @@ class ModelCluster {
   std::map<std::string, ModelPod> pods;
   policy::Settings settings;
   std::shared_ptr<const kube::Node> node;
-  bool reachable = true;  // the API
-  bool controls = true;   // the controller works
-  bool actuates = true;   // the kubelet does what it is told
+  bool reachable = true;                      // the API
+  bool controls = true;                       // the controller works
+  bool actuates = true;                       // the kubelet does what it is told
+  std::function<void(ModelPod&)> controller;  // instead of the fixture's own
   Nanos actuation = 700ms;
   bool changed = true;  // the world, since somebody last cleared this
 
@@ -288,19 +298,25 @@ class ModelCluster {
           comma, container.name, container.name, pod.actual[c].count());
     }
     return fmt::format(
-        R"({{"metadata":{{"name":"{0}","namespace":"{1}","uid":"{0}",
+        R"({{"metadata":{{"name":"{0}","namespace":"{1}","uid":"{0}","generation":{9},
             "annotations":{{"a":"b"{2}}}}},
             "spec":{{"nodeName":"n1","priority":{3},"containers":[{4}]}},
-            "status":{{"phase":"{5}","qosClass":"{6}","containerStatuses":[{7}],
+            "status":{{"phase":"{5}","qosClass":"{6}","observedGeneration":{9},
+            "containerStatuses":[{7}],
             "conditions":[{{"type":"Ready","status":"{8}"}}]}}}})",
         pod.uid, pod.name_space, pod.annotations, pod.priority, containers, pod.phase, pod.qos,
-        statuses, pod.ready ? "True" : "False");
+        statuses, pod.ready ? "True" : "False", pod.generation);
   }
 
   std::string allocationJson(const ModelPod& pod) const {
     std::string json = podallocation::applySpec({pod.uid, pod.uid}, *pod.spec);
-    if (!pod.judged) return json;
+    if (!pod.judged && !pod.status) return json;
     json.pop_back();
+    if (pod.status) {
+      kube::ObjectMeta meta;
+      const std::string status = podallocation::applyStatus(meta, *pod.status);
+      return json + "," + status.substr(status.find(R"("status":)"));
+    }
     std::string original;
     if (pod.original_kept) {
       for (const ModelContainer& container : pod.containers) {

@@ -51,6 +51,7 @@ std::string takeContainers(const kube::Pod& pod, const podallocation::PodAllocat
     }
   }
   const double factor = member.bounds ? member.bounds->weight : 1;
+  member.factor = control::priorityFactor(pod.priority) * factor;
   member.weight = control::weightOf(request, pod.priority, factor);
   return member.containers.empty() ? obstacle : "";
 }
@@ -72,6 +73,7 @@ Member memberOf(const kube::Pod& pod, const podallocation::PodAllocation* alloca
   member.cgroup = cgroupUid(pod);
   member.priority = pod.priority;
   member.ready = pod.ready;
+  member.started = pod.phase == kube::PodPhase::kRunning;
   for (const kube::Container& container : pod.containers) {
     if (container.role == kube::ContainerRole::kInit || pod.terminal()) continue;
     member.all_requests += container.requests.cpu().value_or(Millicores(0));
@@ -89,8 +91,6 @@ Member memberOf(const kube::Pod& pod, const podallocation::PodAllocation* alloca
     member.left_alone = apart->why;
   } else if (!obstacle.empty()) {
     member.left_alone = obstacle;
-  } else if (pod.phase != kube::PodPhase::kRunning) {
-    member.left_alone = "it does not run yet";
   } else if (member.bounds && !member.bounds->managed) {
     member.left_alone = member.bounds->reason.empty() ? "the cluster's policy leaves it alone"
                                                       : member.bounds->reason;

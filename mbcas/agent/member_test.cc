@@ -116,7 +116,7 @@ TEST(Member, IsLeftAloneWhereItCannotBeManaged) {
       << "a namespace may have a mode of its own: the controller knows";
   EXPECT_EQ(why("", kTwo, kRunning, {.excluded_namespaces = {"shop"}}),
             "namespace shop is excluded");
-  EXPECT_EQ(why("", kTwo, R"("phase":"Pending","qosClass":"Burstable")"), "it does not run yet");
+  EXPECT_EQ(why("", kTwo, R"("phase":"Pending","qosClass":"Burstable")"), "") << "it is prepared";
   EXPECT_EQ(why("", kTwo, R"("phase":"Succeeded","qosClass":"Burstable")"), "it has finished");
   EXPECT_EQ(why("", kTwo, R"("phase":"Running","qosClass":"BestEffort")"),
             "QoS class BestEffort: nothing to resize");

@@ -14,6 +14,7 @@
 #include "mbcas/control/law.h"
 #include "mbcas/kernel/names.h"
 #include "mbcas/node/loop.h"
+#include "mbcas/sense/machine.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
@@ -77,12 +78,17 @@ class Pipeline::Impl {
       : options_(std::move(options)),
         clock_(clock),
         sampler_(std::move(source), clock, {.interval = settings_.sample_interval}),
+        machine_(sampler_.source(), clock,
+                 {.interval = settings_.sample_interval, .cpus = options_.cpus}),
         loop_(demandSettings(settings_, options_.cpus), settings_.law),
         tripwire_({}) {
     if (auto root = sampler_.source().open("/")) root_ = *std::move(root);
   }
 
-  void update(World world) { world_ = std::move(world); }
+  void update(World world) {
+    news_ = news_ || bringsNews(world);
+    world_ = std::move(world);
+  }
   const Outcome& tick();
   const View& view();
   const sense::SenseCounters& counters() const { return sampler_.counters(); }
@@ -113,6 +119,7 @@ class Pipeline::Impl {
     bool told_missing = false;
   };
 
+  bool bringsNews(const World& world) const;
   bool take(World world);
   void configure(const policy::Settings& settings);
   bool replace(Pod& pod, Member member);
@@ -154,9 +161,11 @@ class Pipeline::Impl {
   PipelineOptions options_;
   const Clock& clock_;
   std::optional<World> world_{};  // taken over at the next sample, so that a view is of one moment
+  bool news_ = false;             // and that should not wait for its turn
   policy::Settings settings_{};
   std::shared_ptr<const kube::Node> node_{};
   sense::Sampler sampler_;
+  sense::MachineSampler machine_;
   node::Loop loop_;
 
   std::map<std::string, Pod, std::less<>> pods_;  // by UID
@@ -167,7 +176,7 @@ class Pipeline::Impl {
   const control::NodeDecision* decision_ = nullptr;  // of the last sample; null: none
 
   std::unique_ptr<kernel::CgroupReader> root_{};
-  sense::UsageMeter machine_{};
+  sense::UsageMeter root_use_{};
   std::optional<Nanos> machine_total_{};
   std::optional<Millicores> machine_use_{};
 
@@ -213,8 +222,27 @@ void Pipeline::Impl::configure(const policy::Settings& settings) {
   const policy::Settings before = std::exchange(settings_, settings);
   if (settings.sample_interval != before.sample_interval) {
     sampler_.setInterval(settings.sample_interval);
+    machine_.setInterval(settings.sample_interval);
   }
   loop_.configure(demandSettings(settings, options_.cpus), settings.law);
+}
+
+// Whether a pod that was prepared runs now, or one that runs has got its bounds: it may have been
+// throttled from its first moment.
+bool Pipeline::Impl::bringsNews(const World& world) const {
+  for (const std::shared_ptr<const kube::Pod>& object : world.pods) {
+    if (object->phase != kube::PodPhase::kRunning) continue;
+    const auto known = pods_.find(object->meta.uid.view());
+    if (known != pods_.end() && !known->second.member.started) return true;
+  }
+  for (const auto& allocation : world.allocations) {
+    if (allocation->bounds() == nullptr) continue;
+    const auto known = pods_.find(allocation->meta.name.view());
+    if (known != pods_.end() && known->second.member.started && !known->second.member.bounds) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Whether anything has changed that decisions are made from. The echo of what the agent itself
@@ -309,6 +337,7 @@ bool Pipeline::Impl::due(MonotonicTime now) {
   const Nanos slack = *due_ - sampled_at_ >= whole / 2 ? whole / 10 : Nanos(0);
   if (now >= *due_ - slack) return true;
   if (world_ && world_->settings.sample_interval != settings_.sample_interval) return true;
+  if (news_ && adaptive() && now - sampled_at_ >= whole / 4) return out_of_turn_ = true;
   if (!tripwire_.armed() || now < next_look_) return false;
   const Nanos interval = Tripwire::interval(settings_.sample_interval);
   next_look_ = now + interval;
@@ -320,14 +349,16 @@ bool Pipeline::Impl::due(MonotonicTime now) {
 
 void Pipeline::Impl::sample(MonotonicTime now) {
   const bool changed = world_ && take(*std::exchange(world_, std::nullopt));
+  news_ = false;
   const Nanos interval = settings_.sample_interval;
   due_ = due_ && !out_of_turn_ && *due_ + interval / 2 > now ? *due_ + interval : now + interval;
   sampled_at_ = now;
   sampled_wall_ = clock_.wall();
   view_stale_ = true;
   const std::span<const sense::PodSignals> signals = sampler_.tick();
+  const sense::MachineSignals& machine = machine_.tick(signals);
   measureMachine(now);
-  loop_.observe({.now = now, .pods = signals, .machine_use = machine_use_});
+  loop_.observe({.now = now, .pods = signals, .machine_use = machine_use_, .machine = &machine});
   if (changed || joined_ != structureOf(sampler_.counters())) join();
   for (auto& [uid, pod] : pods_) see(pod, now);
   gatherEvidence(now);
@@ -494,9 +525,9 @@ void Pipeline::Impl::tellMissing(MonotonicTime now) {
 }
 
 bool Pipeline::Impl::decidable(const Pod& pod) const {
-  return pod.member.managed() && std::ranges::all_of(pod.containers, [](const Container& c) {
-           return c.limit.has_value();
-         });
+  return pod.member.managed() && pod.member.started &&
+         std::ranges::all_of(pod.containers,
+                             [](const Container& c) { return c.limit.has_value(); });
 }
 
 // Whether its limits and counters are those of now.
@@ -550,6 +581,8 @@ void Pipeline::Impl::admit(bool changed) {
     places_.push_back(&pod);
     participants_.push_back({.id = uid,
                              .weight = member.weight,
+                             .factor = member.factor,
+                             .may_lower = member.ready,
                              .floor = member.bounds->floor,
                              .ceiling = member.bounds->ceiling,
                              .start = member.bounds->start});
@@ -574,6 +607,7 @@ void Pipeline::Impl::resume(const Pod& pod) {
   loop_.resume(member.uid, state);
 }
 
+// Also between two samples of the whole tree: a tripwire needs the use of this very moment.
 void Pipeline::Impl::measureMachine(MonotonicTime now) {
   machine_total_.reset();
   machine_use_.reset();
@@ -581,7 +615,7 @@ void Pipeline::Impl::measureMachine(MonotonicTime now) {
   const auto total = root_->usage();
   if (!total) return;
   machine_total_ = *total;
-  machine_use_ = machine_.advance(now, *total);
+  machine_use_ = root_use_.advance(now, *total);
 }
 
 void Pipeline::Impl::decide() {
@@ -625,6 +659,11 @@ void Pipeline::Impl::speak(MonotonicTime now) {
   for (auto& [uid, pod] : pods_) {
     const bool judged = pod.member.bounds.has_value();
     if (!pod.member.left_alone.empty() || (judged && !pod.place)) continue;
+    if (!pod.member.started) {
+      // Its object is made now, so that its bounds are there when it starts.
+      if (!pod.said) wish(pod, specOf(pod), false, now);
+      continue;
+    }
     const bool lost = pod.said && !pod.confirmed && now - pod.said_at >= kAsGoodAsLost;
     if ((told(pod) && !lost) || !fresh(pod, now)) continue;
     wish(pod, specOf(pod), judged && decision_->pods[*pod.place].urgent, now);
@@ -658,7 +697,9 @@ bool Pipeline::Impl::told(const Pod& pod) const {
 
 void Pipeline::Impl::wish(Pod& pod, Spec spec, bool urgent, MonotonicTime now) {
   Millicores limit;
-  for (const Container& container : pod.containers) limit += *container.limit;
+  for (const Container& container : pod.containers) {
+    limit += container.limit.value_or(spec.desired);
+  }
   const Millicores shortfall = std::max(spec.desired - limit, Millicores(0));
   pod.said = spec;
   pod.said_at = now;
@@ -739,6 +780,7 @@ const View& Pipeline::Impl::view() {
 std::string Pipeline::Impl::whyUndecided(const Pod& pod) const {
   if (!pod.member.left_alone.empty()) return pod.member.left_alone;
   if (!node_) return "its node is not known yet";
+  if (!pod.member.started) return "it does not run yet";
   if (!pod.signals) return "its cgroup is not found";
   if (!std::ranges::all_of(pod.containers, [](const Container& c) { return c.limit.has_value(); }))
     return "its limits are not in force yet, or cannot be read";

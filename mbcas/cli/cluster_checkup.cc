@@ -353,7 +353,8 @@ class Diagnosis {
       say(Level::kProblem, "server",
           fmt::format("{}, Kubernetes {}, does not serve pods/resize", facts_.server,
                       facts_.version.git_version),
-          "Kubernetes 1.33 or later, or 1.32 with the feature gate InPlacePodVerticalScaling");
+          "Kubernetes 1.33 or later, or 1.32 with the feature gate InPlacePodVerticalScaling; on "
+          "1.33 and 1.34 that gate may have been turned off");
     }
   }
 

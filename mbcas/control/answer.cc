@@ -88,7 +88,6 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
   if (ceiling >= view.declared) view.ceiling = std::max(view.ceiling, view.declared);
   const Millicores floor = std::max(pod.floor.value_or(settings.min_cpu), view.request);
   view.floor = std::min(roundUp(floor), view.ceiling);
-  view.least = std::min(roundUp(std::max(settings.min_cpu, view.request)), view.ceiling);
   view.free = bounded(view, view.free);
   return view;
 }
@@ -115,7 +114,7 @@ Answer constrainedAnswer(const PodView& pod, Millicores shaped) {
   Answer answer{.constrained = true, .basis = Basis::kConstrained};
   // What a free pod would have is enough for a constrained one.
   answer.unbounded = std::min(shaped, pod.needed);
-  answer.limit = std::min(std::clamp(roundUp(answer.unbounded), pod.least, pod.ceiling), pod.free);
+  answer.limit = std::min(bounded(pod, answer.unbounded), pod.free);
   return answer;
 }
 

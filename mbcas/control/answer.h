@@ -29,7 +29,6 @@ struct PodView {
   Millicores declared;
   Millicores request;
   Millicores floor;  // request <= floor <= ceiling
-  Millicores least;  // that a bound pod keeps, whatever its owner states as floor
   Millicores ceiling;
   Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
   Millicores proven;  // the part of it that was measured and not guessed from waiting threads

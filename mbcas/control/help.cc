@@ -6,7 +6,7 @@
 namespace mbcas::control {
 namespace {
 
-constexpr double kMostlyPinned = 2.0 / 3;
+constexpr Nanos kMostlyPinned = std::chrono::seconds(20);  // of a window
 constexpr double kHardlyPinned = 1.0 / 3;
 constexpr double kMore = 1.1;
 constexpr double kLess = 0.9;
@@ -68,8 +68,16 @@ std::optional<double> Help::waitingPerUse(Nanos from, Nanos to) const {
 }
 
 bool Help::mayProbe() const {
-  return phase_ == Phase::kNone && now() >= retry_ && count(Nanos(0), kWindow) >= kEnough &&
-         pinnedShare(Nanos(0), kWindow) >= kMostlyPinned;
+  if (phase_ != Phase::kNone || now() < retry_) return false;
+  const std::size_t samples = count(Nanos(0), kWindow);
+  if (samples < kEnough) return false;
+  // Of a pod that is younger than the window, the time before it counts as not pinned.
+  const auto first =
+      std::ranges::lower_bound(samples_, now() - kWindow + Nanos(1), {}, &Sample::at);
+  const Nanos interval = (now() - first->at) / static_cast<std::int64_t>(samples - 1);
+  const auto pinned =
+      std::count_if(first, samples_.end(), [](const Sample& s) { return s.pinned; });
+  return pinned * interval >= kMostlyPinned;
 }
 
 void Help::probe() {
@@ -95,7 +103,7 @@ void Help::follow(bool deprived, bool arrives) {
     case Phase::kNone:
       return;
     case Phase::kProbe:
-      if (!arrives) return end(true);
+      if (!deprived || !arrives) return end(true);
       if (now() - since_ < kWindow) return;
       if (!helped()) return end(true);
       phase_ = Phase::kHeld;

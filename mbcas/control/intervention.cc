@@ -140,6 +140,13 @@ void Intervener::keepPromise() {
     return true;
   };
   if (keeps(raisedBy(1))) return;
+  // A limit above what the pod can use next to the others takes nothing from them. Only the part
+  // that it would use counts, so that the answer does not depend on how far above it was.
+  const std::vector<double> used = divide(Demand::kPresent, raisedBy(1));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!consumers_[i].managed || outcomes[i].limit <= consumers_[i].declared) continue;
+    outcomes[i].limit = std::clamp(used[i], consumers_[i].declared, outcomes[i].limit);
+  }
   if (!keeps(raisedBy(0))) {
     // Nothing that is done here would help: limits are as declared.
     answer_.binds = false;

@@ -27,6 +27,7 @@ constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
 constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
 constexpr double kContended = 0.1;
+constexpr double kAtLimit = 0.95;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
@@ -93,7 +94,7 @@ class Publishing {
     const Millicores desired = state.desired;
     // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
     if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
-    if (!isClassic(settings_) && !answer.constrained &&
+    if (!isClassic(settings_) && settings_.reclaim != Reclaim::kAlways && !answer.constrained &&
         desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
       return answer.limit;
     }
@@ -117,9 +118,7 @@ class Publishing {
         answer.limit > desired) {
       return answer.limit;
     }
-    const Millicores least = settings_.strict_capacity ? roundUp(view.request)
-                             : answer.constrained      ? view.least
-                                                       : view.floor;
+    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
@@ -404,7 +403,8 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     }
     const Pod& pod = input.pods[*cgroup.pod];
     PodState& state = state_.pods[pod.id];
-    state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    // A pod at its own limit does not show whether neighbours would keep it down too.
+    if (use[c] < kAtLimit * nodes[c].cap) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
     if (!views_[*cgroup.pod].fresh) continue;
     // A pod at its own limit is raised first.
     const bool pinned = found[c] && !views_[*cgroup.pod].throttled;
@@ -450,7 +450,7 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     consumer.peak = view.use_peak.cores();
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
-                         view.least < roundUp(view.declared);
+                         view.floor < roundUp(view.declared);
     consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
@@ -489,11 +489,19 @@ void NodeLaw::intervene(const NodeInput& input) {
       }
     }
   }
-  intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
-  state_.binds = intervention_.binds;
-  for (std::size_t i = 0; i < input.pods.size(); ++i) {
-    state_.pods[input.pods[i].id].help.follow(intervention_.consumers[places_[i]].beneficiary,
-                                              intervention_.binds);
+  // Where the help of a pod ends, the others are released in the same second.
+  for (bool ended = true; ended;) {
+    ended = false;
+    intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+    state_.binds = intervention_.binds;
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (help.phase() == Help::Phase::kNone) continue;
+      help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
+      if (help.phase() != Help::Phase::kNone) continue;
+      consumers_[places_[i]].claim.reset();
+      ended = true;
+    }
   }
 }
 
@@ -576,7 +584,13 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   const Millicores award = awards_[i];
   if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
   if (!view.warm) {
-    if (!pod.start) return {view.limit, view.limit, false, Basis::kWarmup};
+    if (!pod.start) {
+      // A pod that a predecessor has bound is given back before it can be judged.
+      const bool gives_back = !isClassic(settings_) && settings_.reclaim != Reclaim::kAlways;
+      const Millicores least =
+          gives_back ? std::min(roundUp(view.declared), view.ceiling) : Millicores(0);
+      return {std::max(view.limit, least), view.limit, false, Basis::kWarmup};
+    }
     const Millicores start =
         settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
     return {std::clamp(roundUp(start), view.floor, view.ceiling), view.limit, false, Basis::kStart};
@@ -592,7 +606,8 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
     } else if (most < answer.limit) {
       // Raised no further, so that others keep what they have without MBCAS.
       // Rounded down: on a small node the steps of several pods add up.
-      answer.limit = std::max(roundDown(most), std::min(view.declared, answer.limit));
+      answer.limit =
+          std::max({roundDown(most), view.floor, std::min(view.declared, answer.limit)});
       answer.basis = Basis::kAward;
     }
     return answer;

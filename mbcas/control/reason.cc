@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mbcas::control {
 namespace {
@@ -11,9 +12,11 @@ std::string m(Millicores amount) {
   return fmt::format("{}m", amount.count());
 }
 
+// At an infinite price the floors are all that can be had, which is the border of overload.
 std::string atPrice(const Reason& reason) {
-  return reason.price ? fmt::format(" at price {:.3g}", *reason.price)
-                      : std::string(" (overloaded)");
+  return reason.price && std::isfinite(*reason.price)
+             ? fmt::format(" at price {:.3g}", *reason.price)
+             : std::string(" (overloaded)");
 }
 
 }  // namespace

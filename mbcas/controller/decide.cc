@@ -469,7 +469,7 @@ class Decider {
     }
     if (request.containers.empty()) {
       if (wanted == in_force) return applied(wanted);
-      return say(Phase::kPending, wanted, waiting(move.held_by));
+      return say(Phase::kPending, wanted, waiting(wanted, move.held_by));
     }
     if (!recorded()) {
       say(Phase::kPending, wanted, "is about to be resized");
@@ -478,7 +478,7 @@ class Decider {
     if (const auto rejection = resize::check(pod_, request))
       return fail(wanted, rejection->message);
     // Said only if it is not the whole way: the end of the resize will say the rest.
-    if (move.limit != wanted) say(Phase::kPending, wanted, waiting(move.held_by));
+    if (move.limit != wanted) say(Phase::kPending, wanted, waiting(wanted, move.held_by));
     send(std::move(request), Purpose::kManage);
   }
 
@@ -508,9 +508,9 @@ class Decider {
     say(Phase::kClamped, wanted, clamped->message);
   }
 
-  static std::string waiting(Hold hold) {
+  static std::string waiting(Millicores wanted, Hold hold) {
     if (hold == Hold::kQuota) return "waits for room in the quota of its namespace";
-    return fmt::format("on its way; held back now by: {}", control::name(hold));
+    return fmt::format("on its way to {}; the rest waits ({})", text(wanted), control::name(hold));
   }
 
   std::optional<MonotonicTime> lastChange() const {
@@ -544,6 +544,7 @@ class Decider {
     }
     if (!complete && total == policy_.limit()) {
       std::vector<Millicores> as_they_are;
+      as_they_are.reserve(parts.size());
       for (const control::BoundedPart& part : parts) as_they_are.push_back(part.desired);
       return as_they_are;
     }

@@ -57,7 +57,7 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
   if (Result<void> served = client.require("v1", "pods/resize"); !served) {
     return failure(fmt::format(
         "{}. In-place resize needs Kubernetes 1.33 or later, or 1.32 with the feature gate "
-        "InPlacePodVerticalScaling",
+        "InPlacePodVerticalScaling; on 1.33 and 1.34 that gate may have been turned off",
         served.error().message()));
   }
   if (!client.require("allocation.mbcas.io/v1alpha1", "podallocations")) {

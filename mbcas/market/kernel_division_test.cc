@@ -378,8 +378,9 @@ TEST_F(KernelDivisionProperties, TheOrderOfSiblingsDoesNotMatter) {
     std::vector<std::size_t> order(tree.nodes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::shuffle(order.begin(), order.end(), random);
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return depths[i]; });
     std::vector<std::size_t> place(order.size());
+    for (std::size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
+    std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(depths[i], place[i]); });
     Tree shuffled{.capacity = tree.capacity};
     for (std::size_t k = 0; k < order.size(); ++k) {
       place[order[k]] = k;

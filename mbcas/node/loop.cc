@@ -97,20 +97,25 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
 }
 
 void Loop::assembleMachine(std::span<const Participant> participants) {
-  input_.machine.clear();
   input_.idle.reset();
   input_.divisible = true;
   const sense::MachineSignals* const machine = observation_.machine;
-  if (machine == nullptr || !machine->known()) return;
+  if (machine == nullptr || !machine->known()) {
+    input_.machine.clear();
+    return;
+  }
   input_.idle = machine->idle;
   input_.capacity -= machine->interrupts + machine->steal;
-  std::vector<std::optional<std::size_t>> places(observation_.pods.size());
+  places_.assign(observation_.pods.size(), std::nullopt);
   for (std::size_t i = 0; i < participants.size(); ++i) {
-    if (participants[i].signals) places[*participants[i].signals] = i;
+    if (participants[i].signals) places_[*participants[i].signals] = i;
   }
   std::size_t found = 0;
-  for (const sense::CgroupSignals& signals : machine->tree) {
-    control::Cgroup& cgroup = input_.machine.emplace_back();
+  input_.machine.resize(machine->tree.size());
+  for (std::size_t c = 0; c < machine->tree.size(); ++c) {
+    const sense::CgroupSignals& signals = machine->tree[c];
+    control::Cgroup& cgroup = input_.machine[c];
+    cgroup.pod.reset();
     cgroup.id = signals.path;
     cgroup.parent = signals.parent;
     cgroup.weight = signals.weight;
@@ -124,7 +129,7 @@ void Loop::assembleMachine(std::span<const Participant> participants) {
       cgroup.weight *= std::max(1.0, std::ceil(signals.usage.cores()));
     }
     if (signals.kind == sense::CgroupSignals::Kind::kPod && signals.pod) {
-      cgroup.pod = places[*signals.pod];
+      cgroup.pod = places_[*signals.pod];
       found += cgroup.pod ? 1 : 0;
     }
     if (signals.cpus && signals.usage > Millicores(0)) input_.divisible = false;

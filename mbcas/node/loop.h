@@ -94,6 +94,7 @@ class Loop {
   Observation observation_{};
   std::span<const demand::PodNeed> needs_{};
   control::NodeInput input_{};
+  std::vector<std::optional<std::size_t>> places_{};  // of the observed pods, as participants
 };
 
 }  // namespace mbcas::node

@@ -137,7 +137,7 @@ std::unique_ptr<kernel::CgroupReader> MachineSampler::open(const std::string& pa
   if (cgroup && (inode == 0 || (*cgroup)->id() == inode)) return *std::move(cgroup);
   ++counters_.unreadable;
   counters_.last_failure =
-      cgroup ? path + ": was removed and made again" : std::move(cgroup).error().message();
+      cgroup ? path + ": was removed and made again" : cgroup.error().message();
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mbcas/base/time.h"
+#include "mbcas/controller/startup.h"
 #include "test/integration/controller_fixture.h"
 #include "test/support/command.h"
 
@@ -151,6 +152,31 @@ TEST_F(CliTest, PodsExplainAndTopTellTheSame) {
   const Outcome usage = run({"pods", "usage", "-n", ns});
   EXPECT_EQ(usage.exit_code, 1);
   EXPECT_TRUE(usage.err.starts_with(fmt::format("mbcas pods: node {}: ", kNode))) << usage.err;
+}
+
+// Kubernetes 1.33 is the newest whose feature gate can be turned off everywhere; later servers can
+// behave like it.
+TEST(ServerWithoutResize, TheStartAndDoctorSayWhatIsMissing) {
+  if (const auto reason = ControlPlane::skipReason()) GTEST_SKIP() << *reason;
+  const auto plane =
+      ControlPlane::start({.apiserverArgs = {"--emulated-version=1.33",
+                                             "--feature-gates=InPlacePodVerticalScaling=false"}});
+  ASSERT_TRUE(plane) << plane.error();
+  const auto config = kube::loadKubeconfig({.explicit_path = (*plane)->kubeconfig()});
+  ASSERT_TRUE(config) << config.error().message();
+  SystemClock clock;
+  kube::HttpLoop loop;
+  kube::Client client(loop, *config, clock);
+  const Result<void> started = controller::checkCluster(client, "mbcas-system", false);
+  ASSERT_FALSE(started);
+  const std::string said = started.error().message();
+  EXPECT_NE(said.find("does not serve pods/resize"), std::string::npos) << said;
+  EXPECT_NE(said.find("needs Kubernetes 1.33"), std::string::npos) << said;
+  EXPECT_NE(said.find("that gate may have been turned off"), std::string::npos) << said;
+  const Outcome doctor =
+      runCommand({MBCAS_BINARY, "doctor", "--kubeconfig", (*plane)->kubeconfig()});
+  EXPECT_EQ(doctor.exit_code, 1) << doctor.err;
+  EXPECT_NE(doctor.out.find("does not serve pods/resize"), std::string::npos) << doctor.out;
 }
 
 }  // namespace

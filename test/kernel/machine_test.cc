@@ -81,6 +81,10 @@ TEST_F(RealMachine, EveryLeafIsThereWithItsWeightAndItsUse) {
   const Burner two({.on = 10ms, .period = 50ms}, scratch->directories(containerPath(2)));
   const Burner other({.on = 10ms, .period = 50ms}, scratch->directories("/system/inside"));
 
+  // The loads are child processes: each moves to its cgroup first.
+  for (const std::string& path : {podPath(1), podPath(2), std::string("/system")}) {
+    for (int i = 0; i < 3000 && used(path) == 0ns; ++i) std::this_thread::sleep_for(10ms);
+  }
   sense::Sampler sampler(std::make_unique<kernel::PodTree>(scratch->mounts()), clock, {});
   sense::MachineSampler sampling(sampler.source(), clock, {});
   const auto readings = [&] {

@@ -65,6 +65,7 @@ std::vector<double> divideAsKernel(double capacity, std::span<const CgroupNode> 
   }
 
   std::vector<double> shares;
+  shares.reserve(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) shares.push_back(all[i].poured);
   return shares;
 }
