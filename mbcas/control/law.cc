@@ -606,8 +606,7 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
     } else if (most < answer.limit) {
       // Raised no further, so that others keep what they have without MBCAS.
       // Rounded down: on a small node the steps of several pods add up.
-      answer.limit =
-          std::max({roundDown(most), view.floor, std::min(view.declared, answer.limit)});
+      answer.limit = std::max({roundDown(most), view.floor, std::min(view.declared, answer.limit)});
       answer.basis = Basis::kAward;
     }
     return answer;

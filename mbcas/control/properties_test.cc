@@ -86,7 +86,7 @@ class Judge {
       ASSERT_GE(verdict.desired, std::min(least, pod.limit()));
       ASSERT_GE(move.limit, std::min(least, pod.limit()));
       ASSERT_GE(verdict.answer, std::min(least, pod.limit()));
-      if (move.moves) {
+      if (move.moves && move.limit != pod.declared()) {
         ASSERT_EQ(move.limit.count() % 10, 0);
       }
       checkDeclared(pod, verdict, move);
@@ -273,9 +273,9 @@ TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
     restless += settle(node).moves > 0 ? 1 : 0;
   }
   // Where pods differ in importance, a raise that would take from others what they are promised is
-  // cut short. The pod is then throttled, its demand is a guess, and on a few nodes the guess
-  // swings.
-  EXPECT_LE(restless, nodes / 100);
+  // cut short, and taken back to the step. The pod is then throttled, its demand is a guess, and on
+  // a few nodes the guess swings.
+  EXPECT_LE(restless, nodes / 50);
 }
 
 TEST(LimitCycles, AMistunedLawShowsThem) {
