@@ -118,7 +118,11 @@ class Publishing {
         answer.limit > desired) {
       return answer.limit;
     }
-    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
+    // A floor keeps a limit from being lowered; it takes nothing from others beyond the declared
+    // one.
+    const Millicores least = settings_.strict_capacity       ? roundUp(view.request)
+                             : answer.basis == Basis::kAward ? std::min(view.floor, view.declared)
+                                                             : view.floor;
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
@@ -606,7 +610,7 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
     } else if (most < answer.limit) {
       // Raised no further, so that others keep what they have without MBCAS.
       // Rounded down: on a small node the steps of several pods add up.
-      answer.limit = std::max({roundDown(most), view.floor, std::min(view.declared, answer.limit)});
+      answer.limit = std::max(roundDown(most), std::min(view.declared, answer.limit));
       answer.basis = Basis::kAward;
     }
     return answer;

@@ -126,7 +126,7 @@ void judge(std::uint64_t seed, Tally& tally) {
 
 TEST(Promise, IsKeptOnRandomNodes) {
   Tally tally;
-  const auto nodes = test::trials<std::uint64_t>(25, 10000);
+  const auto nodes = test::trials<std::uint64_t>(50, 10000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) judge(seed, tally);
   RecordProperty("judged", tally.judged);
   RecordProperty("probing", tally.probing);
