@@ -23,7 +23,7 @@ std::string errorText(int error) {
 // every second CPU of 1024 some 2000.
 constexpr std::size_t kBufferSize = 4096;
 // Of a list of tasks, which has no end that one could rely on: 7 bytes for each.
-constexpr off_t kMostTaskText = 256 * 1024;
+constexpr off_t kMostTaskText = 262'144;
 
 template <class T>
 ReadResult<T> understood(const char* file, Result<T> value) {

@@ -11,7 +11,7 @@ namespace {
 
 // Some 30 CPUs have room at first. Each has a line, and after those comes "intr".
 constexpr std::size_t kFirstSize = 4096;
-constexpr std::size_t kLastSize = 1024 * 1024;
+constexpr std::size_t kLastSize = 1'048'576;
 
 std::unexpected<ReadError> failed(ReadError::Kind kind, const std::string& path,
                                   const std::string& why) {
