@@ -487,8 +487,10 @@ int demo(const DemoFlags& flags) {
       where = fmt::format("On the kernel of this machine ({}, {} CPUs).", kernel::describe(*mounts),
                           cpus);
       if (busy >= kMuchOtherWork * cpus) {
-        where +=
-            fmt::format(" Other work keeps {:.1f} of them busy: the figures say little.", busy);
+        where += fmt::format(
+            " Other work keeps {:.1f} of them busy: the figures say little; those of "
+            "mbcas demo --model do not depend on it.",
+            busy);
       }
       if (!flags.json) fmt::print("{}\n", where);
       whole = play(**world, phases, flags, where, true);

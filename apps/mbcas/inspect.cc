@@ -267,7 +267,11 @@ void addInspect(CLI::App& app, int& exit_code) {
       "of pods, others and tasks adds up to that of the machine. CPUS is shown where a cgroup may\n"
       "run on fewer CPUs than the machine has.\n\n"
       "Example: mbcas inspect machine --interval 5");
-  machine->callback([machine_flags, &exit_code] { exit_code = inspectMachine(*machine_flags); });
+  machine->callback([machine_flags, &exit_code] {
+    const Result<void> shown = inspectMachine(*machine_flags);
+    if (!shown) complain("mbcas", shown.error().message());
+    exit_code = shown ? kDone : kFailed;
+  });
 }
 
 }  // namespace mbcas::cli

@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "mbcas/base/result.h"
+
 namespace mbcas::cli {
 
 struct InspectFlags {
@@ -19,7 +21,7 @@ void raiseDescriptorLimit();
 // Waits for one interval and shows; again and again, until interrupted, with --watch.
 void showEveryInterval(const InspectFlags& flags, const std::function<void()>& show);
 
-// mbcas inspect machine: every consumer of CPU on this host. The exit code.
-int inspectMachine(const InspectFlags& flags);
+// mbcas inspect machine: every consumer of CPU on this host.
+Result<void> inspectMachine(const InspectFlags& flags);
 
 }  // namespace mbcas::cli

@@ -5,7 +5,6 @@
 #include <memory>
 #include <thread>
 
-#include "apps/mbcas/commands.h"
 #include "apps/mbcas/inspect.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
@@ -90,13 +89,10 @@ std::string toJson(const MachineSignals& machine, const sense::MachineCounters& 
 
 }  // namespace
 
-int inspectMachine(const InspectFlags& flags) {
+Result<void> inspectMachine(const InspectFlags& flags) {
   raiseDescriptorLimit();
   Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
-  if (!mounts) {
-    complain("mbcas", mounts.error().message());
-    return kFailed;
-  }
+  if (!mounts) return failure(std::move(mounts).error());
   const SystemClock clock;
   const auto interval =
       std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(flags.interval));
@@ -124,7 +120,7 @@ int inspectMachine(const InspectFlags& flags) {
                       counters.last_failure));
     }
   });
-  return kDone;
+  return {};
 }
 
 }  // namespace mbcas::cli

@@ -98,7 +98,8 @@ bool MachineSampler::worked(const kernel::ReadResult<T>& result) {
 const MachineSignals& MachineSampler::tick(std::span<const PodSignals> pods) {
   const MonotonicTime now = clock_.monotonic();
   const Nanos since = now - last_tick_;
-  if (started_ && since < options_.interval / 5) return signals_;
+  const bool same_pods = samePods(pods);
+  if (started_ && same_pods && since < options_.interval / 5) return signals_;
   if (started_ && since > options_.interval * kGapIntervals) {
     for (Place& place : places_) place.meter = {};
     root_meter_ = {};
@@ -112,20 +113,20 @@ const MachineSignals& MachineSampler::tick(std::span<const PodSignals> pods) {
     details_at_ = now;
     if (!root_) root_ = open("/", 0);
   }
-  if (!samePods(pods) || (details && look() != seen_)) build(pods);
+  if (!same_pods || (details && look() != seen_)) build(pods);
 
   readMachine();
   for (std::size_t i = 0; i < places_.size(); ++i) {
     CgroupSignals& signals = signals_.tree[i];
+    const bool read_details = std::exchange(places_[i].fresh, false) || details;
     if (signals.kind == CgroupSignals::Kind::kPod) {
       copyPod(pods[*signals.pod], signals);
-    } else if (isCgroup(signals.kind)) {
-      if (details || places_[i].fresh) readDetails(places_[i], signals);
+    } else if (signals.kind == CgroupSignals::Kind::kTasks) {
+      if (read_details) countTasks(signals);
+    } else {
+      if (read_details) readDetails(places_[i], signals);
       readUsage(places_[i], signals);
     }
-    if (signals.kind != CgroupSignals::Kind::kTasks) continue;
-    if (details || places_[i].fresh) countTasks(signals);
-    places_[i].fresh = false;
   }
   addUp();
   return signals_;
@@ -168,10 +169,10 @@ std::uint64_t MachineSampler::lookAt(const std::string& path) {
 }
 
 void MachineSampler::list(const std::string& path, const kernel::ChildVisitor& visit) {
-  Result<void> listed = source_.visitChildren(path, visit);
+  const Result<void> listed = source_.visitChildren(path, visit);
   if (listed) return;
   ++counters_.unreadable;
-  counters_.last_failure = std::move(listed).error().message();
+  counters_.last_failure = listed.error().message();
 }
 
 // Cgroups that are still the same keep their readings.
@@ -268,7 +269,6 @@ void MachineSampler::readUsage(Place& place, CgroupSignals& signals) {
 }
 
 void MachineSampler::readDetails(Place& place, CgroupSignals& signals) {
-  place.fresh = false;
   if (!place.cgroup) place.cgroup = open(signals.path, place.inode);
   if (!place.cgroup) return;
   const auto weight = place.cgroup->weight();

@@ -524,7 +524,7 @@ RC_GTEST_PROP(Machine, LeavesAddUpToTheMachine, ()) {
     }
     const int amount = *rc::gen::inRange(1, 15);
     host.use(path, milliseconds(amount * 20));
-    truth["/" + path] += Millicores(amount * 10);
+    truth["/" + path] += Millicores(amount) * 10;
   }
   const MachineSignals& machine = host.tick(seconds(2));
   RC_ASSERT(sumOfLeaves(machine) == machine.usage);
