@@ -578,6 +578,9 @@ void Pipeline::Impl::admit(bool changed) {
                              .floor = member.bounds->floor,
                              .ceiling = member.bounds->ceiling,
                              .start = member.bounds->start});
+    for (std::size_t c = 0; c < pod.containers.size(); ++c) {
+      participants_.back().containers.push_back(loopContainer(pod, c));
+    }
     if (!loop_.knows(uid)) resume(pod);
   }
 }
@@ -615,9 +618,10 @@ void Pipeline::Impl::decide() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Pod& pod = *places_[i];
     participants_[i].signals = pod.signals;
-    participants_[i].containers.resize(pod.containers.size());
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
-      participants_[i].containers[c] = loopContainer(pod, c);
+      node::Container& container = participants_[i].containers[c];
+      container.signals = pod.containers[c].signals;
+      container.limit = *pod.containers[c].limit;
     }
   }
   decision_ = &loop_.decide({.capacity = node_->capacity.cpu().value_or(
@@ -639,8 +643,7 @@ node::Container Pipeline::Impl::loopContainer(const Pod& pod, std::size_t c) con
 }
 
 demand::Need Pipeline::Impl::needOf(const Pod& pod, std::size_t c) const {
-  const node::Participant alone{.signals = pod.signals, .containers = {loopContainer(pod, c)}};
-  return loop_.needOf(alone, 0);
+  return loop_.needOf(pod.signals, loopContainer(pod, c));
 }
 
 // Says what is to be said. What should be said is held against what was said last, whenever that

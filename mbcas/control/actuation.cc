@@ -61,7 +61,6 @@ Allowed allowedLimit(const Transition& transition, Millicores from, Millicores t
 bool Excuse::counts(bool claimed, MonotonicTime now, Nanos most) {
   if (!claimed) {
     if (!given_up_) given_up_ = now;
-    if (now - *given_up_ >= most) since_.reset();
     return false;
   }
   if (given_up_ && now - *given_up_ >= most) since_.reset();

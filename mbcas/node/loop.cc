@@ -26,11 +26,10 @@ void Loop::observe(const Observation& observation) {
   needs_ = demand_.update(observation.pods);
 }
 
-demand::Need Loop::needOf(const Participant& pod, std::size_t container) const {
-  const Container& asked = pod.containers[container];
-  if (pod.signals && asked.signals) return needs_[*pod.signals].containers[*asked.signals].need;
+demand::Need Loop::needOf(std::optional<std::size_t> pod, const Container& container) const {
+  if (pod && container.signals) return needs_[*pod].containers[*container.signals].need;
   demand::Need need;
-  if (asked.stopped) {
+  if (container.stopped) {
     need.at = observation_.now;
     need.good_until = observation_.now + kStoppedLasts;
     need.ready = true;
@@ -86,7 +85,7 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
       in.containers[c].limit = container.limit;
       in.containers[c].declared = container.declared;
       in.containers[c].request = container.request;
-      in.containers[c].need = needOf(pod, c);
+      in.containers[c].need = needOf(pod.signals, container);
     }
   }
   return law_.decide(input_);

@@ -71,7 +71,8 @@ class Loop {
 
   // Of the observed pods, in their order.
   std::span<const demand::PodNeed> needs() const { return needs_; }
-  demand::Need needOf(const Participant& pod, std::size_t container) const;
+  // Of a container of the observed pod with this index.
+  demand::Need needOf(std::optional<std::size_t> pod, const Container& container) const;
   const control::NodeInput& input() const { return input_; }  // of the last decision
 
   // See NodeLaw::resume() and Demand::resume().

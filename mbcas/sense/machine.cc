@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "mbcas/sense/reading.h"
+
 namespace mbcas::sense {
 namespace {
 
@@ -82,17 +84,7 @@ MachineSampler::MachineSampler(const kernel::PodSource& source, const Clock& clo
 
 template <class T>
 bool MachineSampler::worked(const kernel::ReadResult<T>& result) {
-  if (!result && result.error().absent()) return false;
-  ++counters_.reads;
-  if (result) return true;
-  if (result.error().gone()) {
-    ++counters_.gone;
-    met_gone_ = true;
-  } else {
-    ++counters_.failures;
-    counters_.last_failure = result.error().detail;
-  }
-  return false;
+  return countReading(result, counters_, met_gone_);
 }
 
 const MachineSignals& MachineSampler::tick(std::span<const PodSignals> pods) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mbcas/sense/reading.h"
+
 namespace mbcas::sense {
 namespace {
 
@@ -58,17 +60,7 @@ void Sampler::limitChanged(std::string_view uid) {
 
 template <class T>
 bool Sampler::worked(const kernel::ReadResult<T>& result) {
-  if (!result && result.error().absent()) return false;
-  ++counters_.reads;
-  if (result) return true;
-  if (result.error().gone()) {
-    ++counters_.gone;
-    met_gone_ = true;
-  } else {
-    ++counters_.failures;
-    counters_.last_failure = result.error().detail;
-  }
-  return false;
+  return countReading(result, counters_, met_gone_);
 }
 
 std::span<const PodSignals> Sampler::tick() {
