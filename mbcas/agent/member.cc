@@ -51,6 +51,7 @@ std::string takeContainers(const kube::Pod& pod, const podallocation::PodAllocat
     }
   }
   const double factor = member.bounds ? member.bounds->weight : 1;
+  member.factor = control::priorityFactor(pod.priority) * factor;
   member.weight = control::weightOf(request, pod.priority, factor);
   return member.containers.empty() ? obstacle : "";
 }

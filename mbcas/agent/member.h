@@ -36,6 +36,7 @@ struct Member {
   std::vector<MemberContainer> containers{};
   Millicores all_requests;  // of everything in it; one that has ended has none
   double weight = 1;
+  double factor = 1;  // the part of the weight that is not its request
   std::int64_t priority = 0;
   bool ready = false;
   bool started = false;  // the kubelet runs it; before that it is prepared, and nothing is decided

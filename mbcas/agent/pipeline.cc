@@ -14,6 +14,7 @@
 #include "mbcas/control/law.h"
 #include "mbcas/kernel/names.h"
 #include "mbcas/node/loop.h"
+#include "mbcas/sense/machine.h"
 #include "mbcas/sense/meter.h"
 #include "mbcas/sense/sampler.h"
 
@@ -77,6 +78,8 @@ class Pipeline::Impl {
       : options_(std::move(options)),
         clock_(clock),
         sampler_(std::move(source), clock, {.interval = settings_.sample_interval}),
+        machine_(sampler_.source(), clock,
+                 {.interval = settings_.sample_interval, .cpus = options_.cpus}),
         loop_(demandSettings(settings_, options_.cpus), settings_.law),
         tripwire_({}) {
     if (auto root = sampler_.source().open("/")) root_ = *std::move(root);
@@ -162,6 +165,7 @@ class Pipeline::Impl {
   policy::Settings settings_{};
   std::shared_ptr<const kube::Node> node_{};
   sense::Sampler sampler_;
+  sense::MachineSampler machine_;
   node::Loop loop_;
 
   std::map<std::string, Pod, std::less<>> pods_;  // by UID
@@ -172,7 +176,7 @@ class Pipeline::Impl {
   const control::NodeDecision* decision_ = nullptr;  // of the last sample; null: none
 
   std::unique_ptr<kernel::CgroupReader> root_{};
-  sense::UsageMeter machine_{};
+  sense::UsageMeter root_use_{};
   std::optional<Nanos> machine_total_{};
   std::optional<Millicores> machine_use_{};
 
@@ -218,6 +222,7 @@ void Pipeline::Impl::configure(const policy::Settings& settings) {
   const policy::Settings before = std::exchange(settings_, settings);
   if (settings.sample_interval != before.sample_interval) {
     sampler_.setInterval(settings.sample_interval);
+    machine_.setInterval(settings.sample_interval);
   }
   loop_.configure(demandSettings(settings, options_.cpus), settings.law);
 }
@@ -351,8 +356,9 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   sampled_wall_ = clock_.wall();
   view_stale_ = true;
   const std::span<const sense::PodSignals> signals = sampler_.tick();
+  const sense::MachineSignals& machine = machine_.tick(signals);
   measureMachine(now);
-  loop_.observe({.now = now, .pods = signals, .machine_use = machine_use_});
+  loop_.observe({.now = now, .pods = signals, .machine_use = machine_use_, .machine = &machine});
   if (changed || joined_ != structureOf(sampler_.counters())) join();
   for (auto& [uid, pod] : pods_) see(pod, now);
   gatherEvidence(now);
@@ -575,6 +581,8 @@ void Pipeline::Impl::admit(bool changed) {
     places_.push_back(&pod);
     participants_.push_back({.id = uid,
                              .weight = member.weight,
+                             .factor = member.factor,
+                             .may_lower = member.ready,
                              .floor = member.bounds->floor,
                              .ceiling = member.bounds->ceiling,
                              .start = member.bounds->start});
@@ -602,6 +610,7 @@ void Pipeline::Impl::resume(const Pod& pod) {
   loop_.resume(member.uid, state);
 }
 
+// Also between two samples of the whole tree: a tripwire needs the use of this very moment.
 void Pipeline::Impl::measureMachine(MonotonicTime now) {
   machine_total_.reset();
   machine_use_.reset();
@@ -609,7 +618,7 @@ void Pipeline::Impl::measureMachine(MonotonicTime now) {
   const auto total = root_->usage();
   if (!total) return;
   machine_total_ = *total;
-  machine_use_ = machine_.advance(now, *total);
+  machine_use_ = root_use_.advance(now, *total);
 }
 
 void Pipeline::Impl::decide() {

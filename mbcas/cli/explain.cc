@@ -107,6 +107,8 @@ std::string basisRule(const PodRecord& pod) {
         return "needs less than its floor";
       case Basis::kCeiling:
         return "needs more than its ceiling";
+      case Basis::kAward:
+        return "raised no further than its award, so that others keep what they have";
       case Basis::kConstrained:
         return "constrained: what the market gives it, in the shape of its bursts";
       case Basis::kCleared:

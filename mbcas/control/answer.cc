@@ -80,9 +80,12 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
   }
   view.warm |= view.throttled;
 
-  const Millicores node = scaled(input.capacity, 1 - settings.reserve);
+  const Millicores node =
+      isClassic(settings) ? scaled(input.capacity, 1 - settings.reserve) : input.capacity;
   const Millicores ceiling = pod.ceiling.value_or(std::max(node, roundUp(view.declared)));
   view.ceiling = std::max(roundDown(ceiling), roundUp(view.request));
+  // A declared limit between two steps is kept where the ceiling allows it.
+  if (ceiling >= view.declared) view.ceiling = std::max(view.ceiling, view.declared);
   const Millicores floor = std::max(pod.floor.value_or(settings.min_cpu), view.request);
   view.floor = std::min(roundUp(floor), view.ceiling);
   view.free = bounded(view, view.free);

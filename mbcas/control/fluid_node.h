@@ -1,10 +1,12 @@
-// For tests of the law: a node as a liquid. CPU flows second by second, by weight, to whoever wants
-// it and is let; there are no periods, threads or queues, only what the counters would say of them.
-// Coarse beside the model kernel of mbcas/sim, but a thousand pod-seconds take a millisecond, so
-// that thousands of random nodes can be tried.
+// For tests of the law: a node as a liquid. CPU flows second by second, by kernel weight, to the
+// pods and other consumers that want it, up to their limits. There are no slices, periods, threads
+// or queues, only what the counters would say of them. That is coarse next to the model kernel of
+// mbcas/sim, but a thousand pod-seconds take a millisecond, so that thousands of random nodes can
+// be tried.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,6 +17,7 @@
 
 #include "mbcas/control/actuation.h"
 #include "mbcas/control/law.h"
+#include "mbcas/control/weight.h"
 #include "mbcas/demand/estimator.h"
 
 namespace mbcas::control {
@@ -27,6 +30,14 @@ struct FluidPod {
   std::uint64_t threads = 4;
   bool ready = true;
   Pod pod{};  // as it is added; from then on see FluidNode::pod()
+};
+
+// A consumer that is not managed.
+struct FluidOther {
+  std::string id{};
+  double weight = 2;  // the kernel's; 2 is that of all BestEffort pods together
+  std::function<Millicores(int second)> wants = [](int) { return Millicores(0); };
+  Millicores usage{};  // of the last second
 };
 
 class FluidNode {
@@ -43,6 +54,8 @@ class FluidNode {
     pods_.push_back({std::move(pod), demand::makeEstimator(estimation_)});
   }
 
+  void add(FluidOther other) { others_.push_back(std::move(other)); }
+
   // One second of work, then one decision. What it lets move is in force in the next second, or
   // after the delay.
   const NodeDecision& second() {
@@ -53,8 +66,10 @@ class FluidNode {
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       main(i).need = pods_[i].sample(input_.now, main(i).limit);
     }
+    senseMachine();
     const NodeDecision& decision = law_.decide(input_);
     std::vector<NodeActuator::Facts> facts;
+    facts.reserve(pods_.size());
     for (const Running& pod : pods_) facts.push_back({.ready = pod.spec.ready});
     moves_ = actuator_.next(input_, decision, facts);
     for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -68,6 +83,8 @@ class FluidNode {
   Pod& pod(std::size_t i) { return input_.pods[i]; }
   FluidPod& spec(std::size_t i) { return pods_[i].spec; }
   Millicores used(std::size_t i) const { return pods_[i].usage; }
+  FluidOther& other(std::size_t i) { return others_[i]; }
+  Millicores usedByAll() const { return input_.capacity - idle(); }
   Millicores blocked(std::size_t i) const { return pods_[i].blocked; }
   const demand::Need& need(std::size_t i) { return main(i).need; }
   // Limits that were decided and are not in force yet, of all pods, in order.
@@ -91,9 +108,6 @@ class FluidNode {
     Millicores usage{};
     Millicores blocked{};
     std::uint64_t throttled_periods = 0;
-
-    double weight = 1;
-    Millicores cap{};
 
     demand::Need sample(MonotonicTime now, Millicores limit) {
       demand::Sample sample;
@@ -121,9 +135,15 @@ class FluidNode {
     }
   }
 
+  // What a pod or another consumer may use in this second, and what it gets.
+  struct Thirst {
+    double weight;
+    Millicores cap;
+    Millicores* usage;
+  };
+
   void run() {
-    // Water-filling by weight: who is satiated leaves its share to the others.
-    std::vector<Running*> hungry;
+    std::vector<Thirst> thirsty;
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       Running& running = pods_[i];
       const auto most = Millicores(
@@ -131,33 +151,60 @@ class FluidNode {
       running.offered = running.spec.wants(second_);
       running.want =
           std::min(running.offered + Millicores(static_cast<std::int64_t>(running.waiting)), most);
-      running.weight = input_.pods[i].weight;
-      running.cap = std::min(running.want, main(i).limit);
-      running.usage = Millicores(0);
-      hungry.push_back(&running);
+      thirsty.push_back({kernelShares(input_.pods[i].request()),
+                         std::min(running.want, main(i).limit), &running.usage});
     }
-    auto left = static_cast<double>(input_.capacity.count() - input_.unmanaged_use.count());
-    while (!hungry.empty()) {
+    for (FluidOther& other : others_) {
+      thirsty.push_back(
+          {other.weight, std::min(other.wants(second_), input_.capacity), &other.usage});
+    }
+    divide(std::move(thirsty));
+    for (std::size_t i = 0; i < pods_.size(); ++i) throttle(pods_[i], main(i).limit);
+  }
+
+  // Water-filling by weight: a satiated consumer leaves its share to the others.
+  void divide(std::vector<Thirst> thirsty) const {
+    auto left = static_cast<double>(input_.capacity.count());
+    while (!thirsty.empty()) {
       double weights = 0;
-      for (const Running* running : hungry) weights += running->weight;
+      for (const Thirst& consumer : thirsty) weights += consumer.weight;
       const double level = left / weights;
       const auto satiated =
-          std::partition(hungry.begin(), hungry.end(), [&](const Running* running) {
-            return static_cast<double>(running->cap.count()) > level * running->weight;
+          std::partition(thirsty.begin(), thirsty.end(), [&](const Thirst& consumer) {
+            return static_cast<double>(consumer.cap.count()) > level * consumer.weight;
           });
-      if (satiated == hungry.end()) {
-        for (Running* running : hungry) {
-          running->usage = Millicores(static_cast<std::int64_t>(level * running->weight));
+      if (satiated == thirsty.end()) {
+        for (const Thirst& consumer : thirsty) {
+          *consumer.usage = Millicores(std::llround(level * consumer.weight));
         }
-        break;
+        return;
       }
-      for (auto it = satiated; it != hungry.end(); ++it) {
-        (*it)->usage = (*it)->cap;
-        left -= static_cast<double>((*it)->usage.count());
+      for (auto it = satiated; it != thirsty.end(); ++it) {
+        *it->usage = it->cap;
+        left -= static_cast<double>(it->cap.count());
       }
-      hungry.erase(satiated, hungry.end());
+      thirsty.erase(satiated, thirsty.end());
     }
-    for (std::size_t i = 0; i < pods_.size(); ++i) throttle(pods_[i], main(i).limit);
+  }
+
+  Millicores idle() const {
+    Millicores idle = input_.capacity;
+    for (const Running& running : pods_) idle -= running.usage;
+    for (const FluidOther& other : others_) idle -= other.usage;
+    return std::max(idle, Millicores(0));
+  }
+
+  void senseMachine() {
+    input_.idle = idle();
+    input_.unmanaged_use = Millicores(0);
+    input_.machine.clear();
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      input_.machine.push_back({.weight = kernelShares(input_.pods[i].request()), .pod = i});
+    }
+    for (const FluidOther& other : others_) {
+      input_.unmanaged_use += other.usage;
+      input_.machine.push_back({.id = other.id, .weight = other.weight, .use = other.usage});
+    }
   }
 
   static void throttle(Running& running, Millicores limit) {
@@ -193,10 +240,11 @@ class FluidNode {
   std::vector<Move> moves_;
   NodeInput input_{};
   std::vector<Running> pods_;
+  std::vector<FluidOther> others_;
   std::deque<Due> due_;
 };
 
-// A pod of one container: its limit in force is the declared one until somebody moves it.
+// A pod of one container, whose limit in force is the declared one.
 inline FluidPod fluidPod(std::string id, Millicores request, Millicores declared,
                          std::function<Millicores(int)> wants) {
   FluidPod fluid;
@@ -205,6 +253,13 @@ inline FluidPod fluidPod(std::string id, Millicores request, Millicores declared
   fluid.pod.weight = static_cast<double>(std::max<std::int64_t>(request.count(), 1));
   fluid.pod.containers.push_back(
       {.name = "main", .limit = declared, .declared = declared, .request = request});
+  return fluid;
+}
+
+// The same pod, `factor` times as important.
+inline FluidPod important(FluidPod fluid, double factor) {
+  fluid.pod.factor = factor;
+  fluid.pod.weight *= factor;
   return fluid;
 }
 

@@ -29,6 +29,10 @@ std::vector<double> Intervener::divide(Demand demand, Limit limit, Weight weight
     nodes_[i].cap = limit(i);
     nodes_[i].weight = weight(consumer);
     if (demand == Demand::kClaimed && consumer.claim) nodes_[i].demand = *consumer.claim;
+    // What a pod used under its declared limit says little about what it will use without.
+    if (demand == Demand::kRaised && nodes_[i].cap > consumer.declared) {
+      nodes_[i].demand = std::max(nodes_[i].demand, consumer.peak);
+    }
   }
   const std::span<const double> shares = division_.divide(capacity_, nodes_);
   return {shares.begin(), shares.end()};
@@ -119,16 +123,30 @@ void Intervener::keepPromise() {
       return limit <= declared ? limit : declared + part * (limit - declared);
     };
   };
+  // Both for the demands of now and for those that raised pods might have. What the market would
+  // give then belongs to the latter: otherwise pods that matter equally would keep each other low.
+  const std::vector<double> later = divide(
+      Demand::kRaised, [&](std::size_t i) { return consumers_[i].free; },
+      [](const Consumer& consumer) { return consumer.cgroup.weight * consumer.factor; });
   const auto keeps = [&](auto limit) {
-    const std::vector<double> given = divide(Demand::kPresent, limit);
+    const std::vector<double> now = divide(Demand::kPresent, limit);
+    const std::vector<double> raised = divide(Demand::kRaised, limit);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       const double promised =
           std::min({outcomes[i].plain, outcomes[i].award, consumers_[i].cgroup.demand});
-      if (given[i] < kPromised * promised - kNothing) return false;
+      if (now[i] < kPromised * promised - kNothing) return false;
+      if (raised[i] < kPromised * std::min(promised, later[i]) - kNothing) return false;
     }
     return true;
   };
   if (keeps(raisedBy(1))) return;
+  // A limit above what the pod can use next to the others takes nothing from them. Only the part
+  // that it would use counts, so that the answer does not depend on how far above it was.
+  const std::vector<double> used = divide(Demand::kPresent, raisedBy(1));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!consumers_[i].managed || outcomes[i].limit <= consumers_[i].declared) continue;
+    outcomes[i].limit = std::clamp(used[i], consumers_[i].declared, outcomes[i].limit);
+  }
   if (!keeps(raisedBy(0))) {
     // Nothing that is done here would help: limits are as declared.
     answer_.binds = false;
@@ -175,6 +193,12 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
       hungry[i] = false;
       asking[i].demand = nodes[i].demand;
       settled = true;
+    }
+    if (settled) continue;
+    // Whoever stands at its own cap, or has a CPU for each thread, is held by that, and not by the
+    // kernel: it might have enough.
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (shares[i] >= kUsesAll * std::min(nodes[i].cap, nodes[i].threads)) hungry[i] = false;
     }
   }
   return hungry;

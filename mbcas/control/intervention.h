@@ -37,6 +37,7 @@ struct Consumer {
   double free = market::kUncapped;  // its limit while no pod is bound, within its ceiling
   double request = 0;
   double factor = 1;
+  double peak = 0;        // its demand might be as high as this, if its limit is raised
   bool may_lower = true;  // its limit may go below the declared one now
   // A pod that is to be helped: the demand that it should be able to meet.
   std::optional<double> claim{};
@@ -70,7 +71,7 @@ class Intervener {
                              bool bound_before);
 
  private:
-  enum class Demand { kPresent, kClaimed };
+  enum class Demand { kPresent, kClaimed, kRaised };
   template <class Limit, class Weight>
   std::vector<double> divide(Demand demand, Limit limit, Weight weight);
   template <class Limit>

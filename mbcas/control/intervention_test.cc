@@ -268,7 +268,7 @@ TEST(Hungry, IsWhatUseExplains) {
 
 TEST(Hungry, APodAtItsLimitIsNot) {
   const std::vector<market::CgroupNode> nodes{{.cap = 0.5, .demand = 0.8}, {.demand = 1.5}};
-  EXPECT_EQ(hungry(2, 0, nodes, std::vector{0.5, 1.5}), (std::vector<bool>{true, true}));
+  EXPECT_EQ(hungry(2, 0, nodes, std::vector{0.5, 1.5}), (std::vector<bool>{false, true}));
 }
 
 // A consumer that takes whatever it gets is found, and one that has all it wants is not, whatever
@@ -293,8 +293,10 @@ TEST(Hungry, FindsThemOnRandomNodes) {
     }
     const std::vector<bool> found = hungry(tree.cpus(), idle, seen, use);
     for (std::size_t i = 0; i < truth.size(); ++i) {
-      // Those that take whatever they get, and those that the kernel gives less than they want.
-      const bool held_back = truth[i].demand > 0 && use[i] < 0.9 * truth[i].demand;
+      // Those that take whatever they get, and those that the kernel, and not a cap of their own,
+      // gives less than they want.
+      const bool held_back =
+          truth[i].demand > 0 && use[i] < 0.9 * std::min(truth[i].demand, truth[i].cap);
       if (held_back && idle < 0.01 * tree.cpus()) {
         ASSERT_TRUE(found[i]) << "consumer " << i;
       }

@@ -1,7 +1,9 @@
 #include "mbcas/control/law.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "mbcas/control/answer.h"
 #include "mbcas/control/guards.h"
 #include "mbcas/control/split.h"
+#include "mbcas/control/weight.h"
 
 namespace mbcas::control {
 namespace {
@@ -22,9 +25,16 @@ constexpr Nanos kOffsetLasts = std::chrono::minutes(1);
 // between what it was awarded and what it declared, for ever.
 constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
+constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
+constexpr double kContended = 0.1;
+constexpr double kAtLimit = 0.95;
 
 Millicores scaled(Millicores amount, double factor) {
   return Millicores(std::llround(static_cast<double>(amount.count()) * factor));
+}
+
+Millicores asLimit(double cores) {
+  return Millicores(std::llround(std::min(cores, 1e6) * 1000));
 }
 
 bool passed(std::optional<MonotonicTime> since, Nanos interval, MonotonicTime now) {
@@ -63,7 +73,7 @@ Millicores awardOf(const market::Pod& pod, const market::Clearing& clearing,
 // as long passes without one.
 void learnPatience(Millicores desired, const Answer& answer, MonotonicTime now, Nanos regret,
                    PodState& state) {
-  if (answer.constrained) return;
+  if (answer.constrained || answer.basis == Basis::kAward) return;
   if (desired < state.desired) {
     if (!state.lowered) state.lowered = state.low_since.value_or(now);
   } else if (state.lowered) {
@@ -80,8 +90,14 @@ class Publishing {
 
   // The new desired limit; nothing: it stays.
   std::optional<Millicores> decide(const Pod& pod, const PodView& view, const Answer& answer,
-                                   bool scarce, PodState& state) const {
+                                   bool scarce, bool begins, PodState& state) const {
     const Millicores desired = state.desired;
+    // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
+    if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
+    if (!isClassic(settings_) && settings_.reclaim != Reclaim::kAlways && !answer.constrained &&
+        desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
+      return answer.limit;
+    }
     const bool urgent = isUrgent(view, answer);
     // Who waits for memory or I/O would use more CPU if it did not.
     if (pod.memory_or_io_pressure) state.low_since.reset();
@@ -97,11 +113,16 @@ class Publishing {
       return answer.limit;
     }
     // Do no harm: what scarcity took it gives back at once.
-    if (!scarce && !settings_.strict_capacity && settings_.reclaim != Reclaim::kAlways &&
-        desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
+    if (isClassic(settings_) && !scarce && !settings_.strict_capacity &&
+        settings_.reclaim != Reclaim::kAlways && desired < std::min(view.declared, view.ceiling) &&
+        answer.limit > desired) {
       return answer.limit;
     }
-    const Millicores least = settings_.strict_capacity ? roundUp(view.request) : view.floor;
+    // A floor keeps a limit from being lowered; it takes nothing from others beyond the declared
+    // one.
+    const Millicores least = settings_.strict_capacity       ? roundUp(view.request)
+                             : answer.basis == Basis::kAward ? std::min(view.floor, view.declared)
+                                                             : view.floor;
     if (desired < least || desired > view.ceiling) return answer.limit;
     if (!passed(state.published, settings_.write_interval, now_)) return std::nullopt;
     if (answer.limit > scaled(desired, 1 + settings_.hysteresis)) return answer.limit;
@@ -143,6 +164,10 @@ class Publishing {
   bool isLower(Millicores limit, Millicores desired) const {
     return limit < scaled(desired, 1 - settings_.hysteresis);
   }
+  // What a raise takes from others is owed to them to the last step.
+  bool isLower(const Answer& answer, Millicores desired) const {
+    return answer.basis == Basis::kAward ? answer.limit < desired : isLower(answer.limit, desired);
+  }
 
   // Pods that share what is scarce have what the market says, and not what it said on the way: half
   // the hysteresis is enough once it has lasted.
@@ -159,7 +184,7 @@ class Publishing {
 
   // The most that was needed since less than desired has been needed, once that has lasted.
   std::optional<Millicores> lastingLower(const Answer& answer, PodState& state) const {
-    if (!isLower(answer.limit, state.desired)) {
+    if (!isLower(answer, state.desired)) {
       state.low_since.reset();
       return std::nullopt;
     }
@@ -168,7 +193,10 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    const Nanos patience = std::max(state.patience, settings_.lower_lasts);
+    // What was learned of its pauses does not count against others.
+    const Nanos patience = answer.basis == Basis::kAward
+                               ? settings_.lower_lasts
+                               : std::max(state.patience, settings_.lower_lasts);
     if (now_ - *state.low_since < patience) return std::nullopt;
     return state.low_most;
   }
@@ -180,6 +208,12 @@ class Publishing {
 std::vector<Millicores> limitsOf(const Pod& pod) {
   std::vector<Millicores> limits(pod.containers.size());
   std::ranges::transform(pod.containers, limits.begin(), &Container::limit);
+  return limits;
+}
+
+std::vector<Millicores> declaredOf(const Pod& pod) {
+  std::vector<Millicores> limits(pod.containers.size());
+  std::ranges::transform(pod.containers, limits.begin(), &Container::declared);
   return limits;
 }
 
@@ -200,7 +234,11 @@ const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
   for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
   measure(input);
-  clear(input);
+  if (isClassic(settings_)) {
+    clear(input);
+  } else {
+    survey(input);
+  }
   decision_.pods.resize(input.pods.size());
   for (std::size_t i = 0; i < input.pods.size(); ++i) decidePod(input, i);
   if (state_.pods.size() > input.pods.size()) forgetOthers(input);
@@ -214,7 +252,7 @@ void NodeLaw::forgetOthers(const NodeInput& input) {
 }
 
 void NodeLaw::measure(const NodeInput& input) {
-  const Nanos interval = state_.last ? input.now - *state_.last : kFirstInterval;
+  const Nanos interval = interval_ = state_.last ? input.now - *state_.last : kFirstInterval;
   state_.last = input.now;
   if (interval > Nanos(0)) {
     Millicores demand;
@@ -238,7 +276,7 @@ void NodeLaw::clear(const NodeInput& input) {
   decision_.welfare = 1;
   awards_.clear();
   for (const PodView& view : views_) awards_.push_back(view.use);
-  if (!state_.scarce && !settings_.strict_capacity) return;
+  if (!state_.scarce && !settings_.strict_capacity) return;  // pressure bids, and enough for all
 
   problem_.capacity = decision_.capacity;
   problem_.pods.resize(views_.size());
@@ -281,6 +319,196 @@ void NodeLaw::clear(const NodeInput& input) {
   if (weights > 0) decision_.welfare = std::exp(logs / weights);
 }
 
+// As far as is known. A pod that is helped is not given more, and one that uses as much is not
+// hungry.
+static double threadsOf(const Cgroup& cgroup) {
+  if (cgroup.inner || !cgroup.threads) return market::kUncapped;
+  return std::max(static_cast<double>(*cgroup.threads), 1.0);
+}
+
+// Where the machine was not sensed: the pods by their requests, and one consumer for everything
+// else.
+static std::vector<Cgroup> flatTree(const NodeInput& input) {
+  std::vector<Cgroup> tree;
+  tree.reserve(input.pods.size() + 1);
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    tree.push_back({.weight = kernelShares(input.pods[i].request()), .pod = i});
+  }
+  tree.push_back({.id = "others", .use = input.unmanaged_use});
+  return tree;
+}
+
+// Who uses how much of the machine, what the kernel makes of that, and what the market would.
+void NodeLaw::survey(const NodeInput& input) {
+  if (input.machine.empty()) flat_ = flatTree(input);
+  const std::span<const Cgroup> machine = input.machine.empty() ? flat_ : input.machine;
+  findHungry(input, machine);
+  describe(input, machine);
+  intervene(input);
+
+  decision_.capacity = input.capacity;
+  decision_.price = 0;
+  decision_.mode = market::Mode::kUncongested;
+  double weights = 0;
+  double logs = 0;
+  awards_.clear();
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const Consumer& consumer = consumers_[places_[i]];
+    const Outcome& outcome = intervention_.consumers[places_[i]];
+    awards_.push_back(asLimit(outcome.award));
+    const double most = std::min({consumer.cgroup.demand, consumer.free, input.capacity.cores()});
+    if (most <= 0) continue;
+    const double share = std::min(outcome.award / most, 1.0);
+    weights += input.pods[i].weight;
+    logs += input.pods[i].weight * std::log(std::max(share, 1e-3));
+    if (share < kAsGoodAsAll && outcome.award > 0) {
+      decision_.mode = market::Mode::kCongested;
+      decision_.price = std::max(*decision_.price,
+                                 consumer.cgroup.weight * consumer.factor / (outcome.award * 1000));
+    }
+  }
+  decision_.welfare = weights > 0 ? std::exp(logs / weights) : 1;
+  decision_.scarce = state_.scarce = decision_.mode == market::Mode::kCongested;
+}
+
+void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine) {
+  std::vector<market::CgroupNode> nodes;
+  std::vector<double> use;
+  double used = 0;
+  for (const Cgroup& cgroup : machine) {
+    market::CgroupNode& node = nodes.emplace_back();
+    node.parent = cgroup.parent;
+    node.weight = cgroup.weight;
+    node.threads = threadsOf(cgroup);
+    if (cgroup.cap) node.cap = cgroup.cap->cores();
+    Millicores present = cgroup.inner ? Millicores(0) : cgroup.use;
+    if (cgroup.pod) {
+      present = Millicores(0);
+      for (const Container& container : input.pods[*cgroup.pod].containers) {
+        present += container.need.last.usage;
+      }
+      node.cap = views_[*cgroup.pod].limit.cores();
+    }
+    node.demand = present.cores();
+    use.push_back(node.demand);
+    used += node.demand;
+  }
+  const double capacity = input.capacity.cores();
+  const double idle = input.idle ? input.idle->cores() : capacity - used;
+  const std::vector<bool> found = hungry(capacity, idle, nodes, use);
+  for (std::size_t c = 0; c < machine.size(); ++c) {
+    const Cgroup& cgroup = machine[c];
+    if (cgroup.inner) continue;
+    if (!cgroup.pod) {
+      ConsumerState& state = state_.consumers[cgroup.id];
+      state.seen = true;
+      state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+      continue;
+    }
+    const Pod& pod = input.pods[*cgroup.pod];
+    PodState& state = state_.pods[pod.id];
+    // A pod at its own limit does not show whether neighbours would keep it down too.
+    if (use[c] < kAtLimit * nodes[c].cap) state.hungry = state.hungry << 1U | (found[c] ? 1U : 0U);
+    if (!views_[*cgroup.pod].fresh) continue;
+    // A pod at its own limit is raised first.
+    const bool pinned = found[c] && !views_[*cgroup.pod].throttled;
+    state.help.add(
+        {.at = input.now,
+         .use = Millicores(std::llround(use[c] * 1000)),
+         .pinned = pinned || (pod.contention >= kContended && found[c]),
+         .contention = pod.contention > 0 ? std::optional(pod.contention) : std::nullopt});
+  }
+}
+
+// The tree with demands, as the market sees it.
+void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) {
+  const Nanos interval = interval_;
+  consumers_.assign(machine.size(), {});
+  places_.assign(input.pods.size(), 0);
+  const auto mostly = [](std::uint32_t hungry) { return std::popcount(hungry & kLately) >= 15; };
+  for (std::size_t c = 0; c < machine.size(); ++c) {
+    const Cgroup& cgroup = machine[c];
+    Consumer& consumer = consumers_[c];
+    consumer.cgroup.parent = cgroup.parent;
+    consumer.cgroup.weight = cgroup.weight;
+    consumer.cgroup.threads = threadsOf(cgroup);
+    if (cgroup.cap) consumer.cgroup.cap = cgroup.cap->cores();
+    if (cgroup.inner) continue;
+    if (!cgroup.pod) {
+      ConsumerState& state = state_.consumers[cgroup.id];
+      if (interval > Nanos(0)) state.use.add(interval, cgroup.use, cgroup.use);
+      consumer.cgroup.demand =
+          mostly(state.hungry) ? market::kUncapped : state.use.median().cores();
+      continue;
+    }
+    const std::size_t i = *cgroup.pod;
+    const Pod& pod = input.pods[i];
+    const PodView& view = views_[i];
+    const PodState& state = state_.pods[pod.id];
+    places_[i] = c;
+    consumer.managed = true;
+    consumer.declared = view.declared.cores();
+    consumer.free = view.free.cores();
+    consumer.request = pod.request().cores();
+    consumer.factor = pod.factor;
+    consumer.peak = view.use_peak.cores();
+    consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
+                         settings_.reclaim != Reclaim::kNever &&
+                         view.floor < roundUp(view.declared);
+    consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
+  }
+  for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
+    entry =
+        std::exchange(entry->second.seen, false) ? std::next(entry) : state_.consumers.erase(entry);
+  }
+}
+
+void NodeLaw::intervene(const NodeInput& input) {
+  const double capacity = input.capacity.cores();
+  std::uint64_t participants = 0;
+  for (const Pod& pod : input.pods) {
+    participants += std::hash<std::string>{}(pod.id) ^ std::hash<double>{}(pod.factor);
+  }
+  const bool others = std::exchange(state_.participants, participants) != participants;
+  bool asks = false;
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    Help& help = state_.pods[input.pods[i].id].help;
+    if (others) help.forgetBackOff();
+    const bool may = input.divisible && views_[i].fresh && help.mayProbe();
+    asks = asks || may;
+    const std::optional<Millicores> claim = help.claim(input.capacity, settings_.insurance);
+    if (claim) consumers_[places_[i]].claim = claim->cores();
+    if (may) consumers_[places_[i]].claim = capacity;
+  }
+  if (asks) {
+    // A trial begins only where the market has something to give.
+    const Intervention& trial = intervener_.decide(capacity, consumers_, state_.binds);
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (!views_[i].fresh || !help.mayProbe()) continue;
+      if (trial.binds && trial.consumers[places_[i]].beneficiary) {
+        help.probe();
+      } else {
+        consumers_[places_[i]].claim.reset();
+      }
+    }
+  }
+  // Where the help of a pod ends, the others are released in the same second.
+  for (bool ended = true; ended;) {
+    ended = false;
+    intervention_ = intervener_.decide(capacity, consumers_, state_.binds);
+    state_.binds = intervention_.binds;
+    for (std::size_t i = 0; i < input.pods.size(); ++i) {
+      Help& help = state_.pods[input.pods[i].id].help;
+      if (help.phase() == Help::Phase::kNone) continue;
+      help.follow(intervention_.consumers[places_[i]].beneficiary, intervention_.binds);
+      if (help.phase() != Help::Phase::kNone) continue;
+      consumers_[places_[i]].claim.reset();
+      ended = true;
+    }
+  }
+}
+
 void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   const Pod& pod = input.pods[i];
   const PodView& view = views_[i];
@@ -305,7 +533,10 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   });
   const Answer answer = answerFor(pod, i, state, needs);
   decision.answer = answer.limit;
+  const bool begins = answer.constrained && !state.constrained;
   decision.constrained = state.constrained = answer.constrained;
+  decision.help = state.help.phase();
+  decision.award = awards_[i];
   const Reason reason{.basis = answer.basis,
                       .use = view.use,
                       .use_peak = view.use_peak,
@@ -320,13 +551,19 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   if (view.fresh) {
     const Publishing publishing(settings_, input.now);
     decision.urgent = view.warm && publishing.isUrgent(view, answer);
-    if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, state)) {
+    if (const auto desired = publishing.decide(pod, view, answer, state_.scarce, begins, state)) {
       learnPatience(*desired, answer, input.now, settings_.regret, state);
-      // The limit in force, where that is what it keeps, may lie between two steps.
-      const bool keeps = *desired == view.limit && *desired != roundUp(*desired);
-      decision.publish |=
-          publishing.moveTo(keeps ? *desired : roundUp(*desired),
-                            keeps ? limitsOf(pod) : splitLimit(pod, needs, *desired), state);
+      // The limit in force, where that is what it keeps, may lie between two steps, and so may the
+      // declared one.
+      const bool between = *desired != roundUp(*desired);
+      if (between && *desired == view.limit) {
+        decision.publish |= publishing.moveTo(*desired, limitsOf(pod), state);
+      } else if (between && *desired == view.declared) {
+        decision.publish |= publishing.moveTo(*desired, declaredOf(pod), state);
+      } else {
+        decision.publish |=
+            publishing.moveTo(roundUp(*desired), splitLimit(pod, needs, *desired), state);
+      }
     }
     // While it is too new to judge, what it wants is not known.
     if (view.warm) {
@@ -351,13 +588,33 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   const Millicores award = awards_[i];
   if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
   if (!view.warm) {
-    if (!pod.start) return {view.limit, view.limit, false, Basis::kWarmup};
+    if (!pod.start) {
+      // A pod that a predecessor has bound is given back before it can be judged.
+      const bool gives_back = !isClassic(settings_) && settings_.reclaim != Reclaim::kAlways;
+      const Millicores least =
+          gives_back ? std::min(roundUp(view.declared), view.ceiling) : Millicores(0);
+      return {std::max(view.limit, least), view.limit, false, Basis::kWarmup};
+    }
     const Millicores start =
         settings_.reclaim == Reclaim::kAlways ? *pod.start : std::max(*pod.start, view.declared);
     return {std::clamp(roundUp(start), view.floor, view.ceiling), view.limit, false, Basis::kStart};
   }
 
   Answer answer = freeAnswer(view, settings_);
+  if (!isClassic(settings_)) {
+    const Outcome& outcome = intervention_.consumers[places_[i]];
+    const Millicores most = asLimit(outcome.limit);
+    if (outcome.bound) {
+      needs = shapedLimits(pod, most);
+      answer = constrainedAnswer(view, std::accumulate(needs.begin(), needs.end(), Millicores(0)));
+    } else if (most < answer.limit) {
+      // Raised no further, so that others keep what they have without MBCAS.
+      // Rounded down: on a small node the steps of several pods add up.
+      answer.limit = std::max(roundDown(most), std::min(view.declared, answer.limit));
+      answer.basis = Basis::kAward;
+    }
+    return answer;
+  }
   const bool cleared = decision_.mode.has_value();
   const bool of_limits = settings_.strict_capacity || settings_.bid_rule == BidRule::kPressure;
   if (cleared && of_limits && (settings_.strict_capacity || award < view.needed)) {

@@ -14,13 +14,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
+#include "mbcas/control/help.h"
 #include "mbcas/control/input.h"
+#include "mbcas/control/intervention.h"
 #include "mbcas/control/reason.h"
 #include "mbcas/control/settings.h"
 #include "mbcas/demand/window.h"
@@ -37,9 +40,11 @@ struct PodDecision {
   bool urgent = false;       // throttled, and the answer is well above the limit in force
   bool constrained = false;  // gets less than it could use
   bool throttled = false;
-  bool fresh = false;                    // its numbers were good enough to decide by
-  std::vector<Millicores> containers{};  // `desired`, in the order of the input
-  Reason reason;                         // of `desired`
+  bool fresh = false;                     // its numbers were good enough to decide by
+  Help::Phase help = Help::Phase::kNone;  // other pods are bound for it, or might be
+  Millicores award;                       // what the market gives it
+  std::vector<Millicores> containers{};   // `desired`, in the order of the input
+  Reason reason;                          // of `desired`
 
   friend bool operator==(const PodDecision&, const PodDecision&) = default;
 };
@@ -71,6 +76,15 @@ struct PodState {
   std::optional<MonotonicTime> lowered{};    // since when the need was low that it was lowered for
   Nanos patience{0};                         // so long a lower need has to last; 0: the default
   bool constrained = false;
+  Help help{};
+  std::uint32_t hungry = 0;  // at the last 32 samples, a bit each
+};
+
+// What the law remembers of a consumer that is not managed.
+struct ConsumerState {
+  demand::Window use{};
+  std::uint32_t hungry = 0;
+  bool seen = true;
 };
 
 struct NodeState {
@@ -79,6 +93,9 @@ struct NodeState {
   std::optional<MonotonicTime> last{};
   bool scarce = false;
   std::map<std::string, PodState, std::less<>> pods{};
+  std::map<std::string, ConsumerState, std::less<>> consumers{};
+  bool binds = false;            // some pod is bound now
+  std::uint64_t participants{};  // a digest of who takes part, with which factors
 };
 
 struct Answer;
@@ -105,6 +122,10 @@ class NodeLaw {
  private:
   void measure(const NodeInput& input);
   void clear(const NodeInput& input);
+  void survey(const NodeInput& input);
+  void findHungry(const NodeInput& input, std::span<const Cgroup> machine);
+  void describe(const NodeInput& input, std::span<const Cgroup> machine);
+  void intervene(const NodeInput& input);
   void decidePod(const NodeInput& input, std::size_t i);
   Answer answerFor(const Pod& pod, std::size_t i, const PodState& state,
                    std::vector<Millicores>& needs) const;
@@ -115,6 +136,12 @@ class NodeLaw {
   NodeDecision decision_;
   std::vector<PodView> views_;      // of the input's pods, in order
   std::vector<Millicores> awards_;  // likewise
+  Intervener intervener_;
+  Intervention intervention_;
+  std::vector<Cgroup> flat_;         // the tree where none was sensed
+  std::vector<Consumer> consumers_;  // of the machine, in its order
+  std::vector<std::size_t> places_;  // of each pod in the tree
+  Nanos interval_{0};                // since the last decision
   market::Solver solver_;
   market::Problem problem_;
   market::Clearing clearing_;

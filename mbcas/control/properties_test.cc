@@ -1,6 +1,7 @@
 // What must hold on any node, whatever its pods do: random nodes, every invariant at every tick.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "mbcas/control/dice.h"
@@ -39,7 +40,10 @@ FluidPod randomPod(Dice& dice, int number, std::int64_t cpus) {
   fluid.backlog = dice.chance(30);
   if (dice.chance(40)) fluid.burst = Millicores(dice.between(50, 1000 * cpus));
   Pod& pod = fluid.pod;
-  pod.weight = weightOf(request, dice.oneOf<std::int64_t>({0, 0, 2000, -500}));
+  const auto priority = dice.oneOf<std::int64_t>({0, 0, 2000, -500, 9000});
+  pod.weight = weightOf(request, priority);
+  pod.factor = priorityFactor(priority);
+  pod.may_lower = !dice.chance(10);
   if (dice.chance(20)) pod.ceiling = Millicores(dice.between(5, 1000 * cpus));
   if (dice.chance(20)) pod.floor = Millicores(dice.between(5, 500 * cpus));
   if (dice.chance(10)) pod.start = Millicores(dice.between(5, 1000 * cpus));
@@ -47,6 +51,12 @@ FluidPod randomPod(Dice& dice, int number, std::int64_t cpus) {
   pod.containers[0].limit =
       dice.chance(70) ? pod.containers[0].declared : Millicores(10 * dice.between(1, 100 * cpus));
   return fluid;
+}
+
+FluidOther randomOther(Dice& dice, int number, std::int64_t cpus) {
+  return {.id = "other-" + std::to_string(number),
+          .weight = dice.oneOf({2.0, 102.0, 1024.0, 4096.0}),
+          .wants = randomLoad(dice, 1100 * cpus)};
 }
 
 Settings randomSettings(Dice& dice) {
@@ -65,6 +75,7 @@ class Judge {
 
   void look(FluidNode& node, const NodeDecision& decision) {
     const MonotonicTime now = node.input().now;
+    checkBinding(node.input(), decision);
     for (std::size_t i = 0; i < decision.pods.size(); ++i) {
       const Pod& pod = node.input().pods[i];
       const PodDecision& verdict = decision.pods[i];
@@ -75,10 +86,10 @@ class Judge {
       ASSERT_GE(verdict.desired, std::min(least, pod.limit()));
       ASSERT_GE(move.limit, std::min(least, pod.limit()));
       ASSERT_GE(verdict.answer, std::min(least, pod.limit()));
-      if (move.moves) {
+      if (move.moves && move.limit != pod.declared()) {
         ASSERT_EQ(move.limit.count() % 10, 0);
       }
-      checkDeclared(pod, verdict, move, decision.scarce);
+      checkDeclared(pod, verdict, move);
       checkPace(pod, verdict, move, past, now);
       if (verdict.publish) {
         ASSERT_LE(sentence(verdict.reason).size(), 256u);
@@ -95,18 +106,35 @@ class Judge {
     Millicores to{};
   };
 
-  // While CPU is not scarce, nobody is sent below what it declared.
-  void checkDeclared(const Pod& pod, const PodDecision& verdict, const Move& move,
-                     bool scarce) const {
-    if (settings_.strict_capacity || settings_.reclaim == Reclaim::kAlways) return;
-    if (scarce && settings_.reclaim == Reclaim::kScarce) return;
+  // Pods are bound only for a pod that matters more and is helped, and only if they may be lowered.
+  void checkBinding(const NodeInput& input, const NodeDecision& decision) {
+    if (isClassic(settings_)) return;
+    const auto helped = [](const PodDecision& pod) { return pod.help != Help::Phase::kNone; };
+    const bool helps = std::ranges::any_of(decision.pods, helped);
+    const auto [least, most] = std::ranges::minmax(input.pods, {}, &Pod::factor);
+    ever_short_ |= *input.idle * 20 < input.capacity;
+    for (std::size_t i = 0; i < decision.pods.size(); ++i) {
+      if (!decision.pods[i].constrained) continue;
+      const Pod& pod = input.pods[i];
+      SCOPED_TRACE(pod.id);
+      ASSERT_TRUE(helps);
+      ASSERT_TRUE(ever_short_) << "CPU has always been idle";
+      ASSERT_LT(least.factor, most.factor) << "the kernel's division is the market's";
+      ASSERT_TRUE(pod.may_lower);
+      ASSERT_NE(settings_.reclaim, Reclaim::kNever);
+      ASSERT_FALSE(helped(decision.pods[i])) << "a pod is helped or bound, not both";
+    }
+  }
+
+  // A pod that is not bound is never sent below what it declared.
+  void checkDeclared(const Pod& pod, const PodDecision& verdict, const Move& move) const {
+    if (isClassic(settings_) || settings_.reclaim == Reclaim::kAlways) return;
+    if (verdict.constrained) return;
     const Millicores most =
         std::max(roundDown(pod.ceiling.value_or(1'000'000_m)), roundUp(pod.request()));
     const Millicores declared = std::min(pod.declared(), most);
-    if (verdict.limit >= declared) {
-      ASSERT_GE(move.limit, declared);
-    }
-    ASSERT_GE(verdict.desired, std::min(declared, verdict.limit));
+    ASSERT_GE(verdict.desired, declared);
+    ASSERT_GE(move.limit, std::min(declared, verdict.limit));
   }
 
   // No pod changes more often, or further, than its guards allow.
@@ -135,10 +163,12 @@ class Judge {
 
   Settings settings_;
   std::vector<Past> pods_;
+  bool ever_short_ = false;  // of CPU: less than a twentieth of it was idle
 };
 
 TEST(Properties, HoldOnRandomNodesAtEveryTick) {
   const auto nodes = test::trials<std::uint64_t>(2'000, 30'000);
+  std::int64_t bound = 0;  // pod-seconds
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Dice dice(seed);
@@ -147,35 +177,49 @@ TEST(Properties, HoldOnRandomNodesAtEveryTick) {
     FluidNode node(static_cast<unsigned>(cpus), settings);
     const auto pods = static_cast<int>(dice.between(1, 12));
     for (int i = 0; i < pods; ++i) node.add(randomPod(dice, i, cpus));
-    node.input().unmanaged_use = Millicores(dice.chance(30) ? dice.between(0, 300 * cpus) : 0);
+    const auto others = dice.chance(50) ? 0 : dice.between(1, 3);
+    for (int i = 0; i < others; ++i) node.add(randomOther(dice, i, cpus));
+    // Every fourth node: no pod matters more than another.
+    const bool equal = seed % 4 == 0;
+    for (std::size_t i = 0; equal && i < node.size(); ++i) node.pod(i).factor = 2;
     Judge judge(settings, node.size());
     for (int second = 0; second < 180; ++second) {
-      judge.look(node, node.second());
+      const NodeDecision& decision = node.second();
+      judge.look(node, decision);
       if (testing::Test::HasFatalFailure()) return;
+      bound += std::ranges::count_if(decision.pods, &PodDecision::constrained);
       if (dice.chance(1)) {
         FluidPod& pod = node.spec(static_cast<std::size_t>(dice.between(0, pods - 1)));
         pod.ready = !pod.ready;
       }
     }
   }
+  EXPECT_GT(bound, 1000) << "bound pods were to be among them";
 }
 
 // Constant demand, any start: the limits come to rest and stay there.
 
 struct Rest {
-  int moves = 0;            // in the last five minutes of fifteen
-  double swing = 1;         // largest limit over smallest then, of the pod that swings most
-  Millicores use_of_all{};  // at the end
+  int moves = 0;     // in the last five minutes of twenty-five, trials apart
+  double swing = 1;  // largest limit over smallest then, of the pod that swings most
+  bool trial = false;
+  Millicores use_of_all{};  // at the end, and of all consumers
   NodeDecision last{};
 };
 
 Rest settle(FluidNode& node) {
+  constexpr int kAfterTrial = 60;  // seconds in which limits come back
   Rest rest;
   std::vector<Millicores> lowest(node.size(), 1'000'000_m);
   std::vector<Millicores> highest(node.size(), 0_m);
-  for (int second = 0; second < 900; ++second) {
+  int trial = 0;
+  for (int second = 0; second < 1500; ++second) {
     rest.last = node.second();
-    if (second < 600) continue;
+    const bool probes = std::ranges::any_of(
+        rest.last.pods, [](const PodDecision& pod) { return pod.help == Help::Phase::kProbe; });
+    trial = probes ? kAfterTrial : std::max(trial - 1, 0);
+    rest.trial = trial > 0;
+    if (second < 1200 || rest.trial) continue;
     for (std::size_t i = 0; i < node.size(); ++i) {
       rest.moves += node.moves()[i].moves ? 1 : 0;
       lowest[i] = std::min(lowest[i], node.pod(i).limit());
@@ -183,10 +227,11 @@ Rest settle(FluidNode& node) {
     }
   }
   for (std::size_t i = 0; i < node.size(); ++i) {
+    if (highest[i] == 0_m) continue;
     rest.swing = std::max(rest.swing, static_cast<double>(highest[i].count()) /
                                           static_cast<double>(lowest[i].count()));
-    rest.use_of_all += node.used(i);
   }
+  rest.use_of_all = node.usedByAll();
   return rest;
 }
 
@@ -207,19 +252,30 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
     pod.pod.containers[0].limit = Millicores(10 * dice.between(1, 200 * cpus));
     node.add(pod);
   }
+  for (int i = 0; i < (dice.chance(50) ? 0 : 2); ++i) {
+    FluidOther other = randomOther(dice, i, cpus);
+    other.wants = [demand = Millicores(dice.between(0, 1000 * cpus))](int) { return demand; };
+    node.add(other);
+  }
   return node;
 }
 
 TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
-  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
+  std::uint64_t restless = 0;
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
-    for (const auto delay : {0, 2}) {
-      FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive), seconds(delay));
-      const Rest rest = settle(node);
-      ASSERT_EQ(rest.moves, 0) << "seed " << seed << ", delay " << delay << " s, swing "
-                               << rest.swing;
-    }
+    const auto delay = seconds(seed % 2 == 0 ? 0 : 2);
+    FluidNode equal = constantNode(seed, settingsOf(Profile::kResponsive), delay);
+    for (std::size_t i = 0; i < equal.size(); ++i) equal.pod(i).factor = 1;
+    const Rest rest = settle(equal);
+    ASSERT_EQ(rest.moves, 0) << "seed " << seed << ", swing " << rest.swing;
+    FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive), delay);
+    restless += settle(node).moves > 0 ? 1 : 0;
   }
+  // Where pods differ in importance, a raise that would take from others what they are promised is
+  // cut short, and taken back to the step. The pod is then throttled, its demand is a guess, and on
+  // a few nodes the guess swings.
+  EXPECT_LE(restless, nodes / 50);
 }
 
 TEST(LimitCycles, AMistunedLawShowsThem) {
@@ -238,35 +294,62 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
   EXPECT_GE(cycling, 10);
 }
 
-TEST(FixedPoint, UseStaysWithinCapacityAndNothingIsWasted) {
-  const auto nodes = test::trials<std::uint64_t>(300, 10'000);
+// Runs a node with the limits that are in force now: what is decided comes in a year.
+constexpr Nanos kStatic = std::chrono::hours(24 * 365);
+
+TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
-    FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
-    for (std::size_t i = 0; i < node.size(); ++i) node.pod(i).ceiling.reset();
-    const Rest rest = settle(node);
-    Millicores wanted;
-    Millicores floors;
-    for (std::size_t i = 0; i < node.size(); ++i) {
-      const auto most = Millicores(static_cast<std::int64_t>(node.spec(i).threads) * 1000);
-      wanted += std::min({node.spec(i).wants(0), most, node.input().capacity});
-      floors += std::max({node.pod(i).floor.value_or(100_m), node.pod(i).request(), 10_m});
-    }
     SCOPED_TRACE("seed " + std::to_string(seed));
-    // Floors are kept even where they do not fit; limits are in steps of 10m.
-    const Millicores slack = Millicores(10 * static_cast<std::int64_t>(node.size()));
-    // Each limit may be off by half the hysteresis.
-    const Millicores most = std::max(Millicores(rest.last.capacity.count() * 106 / 100), floors);
-    if (rest.last.scarce) {
-      EXPECT_LE(rest.use_of_all, most + slack);
+    FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
+    FluidNode free = constantNode(seed, settingsOf(Profile::kResponsive), kStatic);
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      node.pod(i).ceiling.reset();
+      node.pod(i).factor = 1;
+      free.pod(i).containers[0].limit = node.input().capacity;
     }
-    for (const PodDecision& pod : rest.last.pods) {
+    free.second();
+    const Rest rest = settle(node);
+    EXPECT_GE(rest.use_of_all * 100, free.usedByAll() * 99);
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      EXPECT_GE(node.pod(i).limit(), node.pod(i).declared());
+    }
+  }
+}
+
+// The promise, at rest: every consumer has at least the smaller of what plain Kubernetes with the
+// declared limits gives it and its award.
+TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
+  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
+  int binding = 0;
+  Settings settings = settingsOf(Profile::kResponsive);
+  settings.min_cpu = kLimitStep;  // a floor above the declared limit is a promise of its own
+  for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
+    FluidNode node = constantNode(seed, settings);
+    FluidNode plain = constantNode(seed, settingsOf(Profile::kResponsive), kStatic);
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      plain.pod(i).containers[0].limit = plain.pod(i).declared();
+      node.pod(i).floor.reset();
+    }
+    plain.second();
+    const Rest rest = settle(node);
+    if (rest.trial) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    // Limits that differ by less than the hysteresis are left alone, so a large pod may keep a
+    // little that a small one was promised.
+    const Millicores slack = Millicores(node.input().capacity.count() / 50);
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      const PodDecision& pod = rest.last.pods[i];
+      binding += pod.constrained ? 1 : 0;
+      const Millicores promised = std::min(plain.used(i), pod.award);
+      EXPECT_GE(node.used(i) * 100 + slack * 100, promised * 95)
+          << node.pod(i).id << " used " << node.used(i).count() << " of " << promised.count();
       if (!pod.constrained) continue;
       EXPECT_GE(pod.desired * 100, pod.answer * 95) << "at most 5 % below the market's answer";
       EXPECT_LE(pod.desired * 100, pod.answer * 106 + 1000_m) << "nor above";
     }
-    EXPECT_GE(rest.use_of_all * 100,
-              std::min({wanted, rest.last.capacity, node.input().capacity}) * 90);
   }
+  EXPECT_GT(binding, 20) << "bound pods were to be among them";
 }
 
 TEST(Equality, EqualPodsAreTreatedEqually) {
@@ -292,29 +375,60 @@ TEST(Equality, EqualPodsAreTreatedEqually) {
   }
 }
 
-TEST(Incentives, AConstrainedPodGainsNothingBySpinningMore) {
+// Gold is short of CPU, and the tenant's pods are bound for it with others.
+struct Bound {
+  Millicores used{};  // by the tenant's pods, over five minutes
+  bool bound = false;
+};
+
+Bound boundTenant(std::uint64_t seed, const std::vector<FluidPod>& tenants) {
+  Dice dice(seed);
+  FluidNode node(4, settingsOf(Profile::kResponsive));
+  for (const FluidPod& tenant : tenants) node.add(important(tenant, 0.5));
+  node.add(important(
+      fluidPod("gold", Millicores(dice.between(100, 400)), 4000_m, [](int) { return 4000_m; }), 4));
+  for (int i = 0; i < 2; ++i) {
+    const Millicores request(dice.between(50, 400));
+    node.add(fluidPod("p" + std::to_string(i), request, 4000_m, [](int) { return 4000_m; }));
+  }
+  Bound result;
+  for (int second = 0; second < 600; ++second) {
+    const NodeDecision& decision = node.second();
+    if (second < 300) continue;
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+      result.used += node.used(i);
+      result.bound |= decision.pods[i].constrained;
+    }
+  }
+  return result;
+}
+
+TEST(Incentives, ABoundPodGainsNothingBySpinningMore) {
   const auto nodes = test::trials<std::uint64_t>(100, 1'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const auto gets = [&](Millicores demand, std::uint64_t threads) {
-      Dice dice(seed);
-      FluidNode node(4, settingsOf(Profile::kResponsive));
       FluidPod tenant = fluidPod("tenant", 200_m, 1000_m, [=](int) { return demand; });
       tenant.threads = threads;
-      node.add(tenant);
-      for (int i = 0; i < 3; ++i) {
-        const Millicores request(dice.between(50, 400));
-        node.add(fluidPod("p" + std::to_string(i), request, 4000_m, [](int) { return 4000_m; }));
-      }
-      Millicores sum;
-      for (int second = 0; second < 600; ++second) {
-        node.second();
-        if (second >= 300) sum += node.used(0);
-      }
-      return sum;
+      return boundTenant(seed, {tenant});
     };
-    const Millicores modest = gets(1800_m, 2);
-    const Millicores greedy = gets(4000_m, 64);
-    EXPECT_LE(greedy * 100, modest * 102) << "seed " << seed;
+    const Bound modest = gets(1800_m, 2);
+    const Bound greedy = gets(4000_m, 64);
+    EXPECT_TRUE(modest.bound && greedy.bound) << "seed " << seed;
+    EXPECT_LE(greedy.used * 100, modest.used * 102) << "seed " << seed;
+  }
+}
+
+TEST(Incentives, ABoundPodGainsNothingBySplitting) {
+  const auto nodes = test::trials<std::uint64_t>(100, 1'000);
+  for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
+    const auto part = [](const char* id, Millicores request, Millicores declared) {
+      return fluidPod(id, request, declared, [](int) { return 4000_m; });
+    };
+    const Bound whole = boundTenant(seed, {part("whole", 400_m, 2000_m)});
+    const Bound split =
+        boundTenant(seed, {part("half", 200_m, 1000_m), part("other", 200_m, 1000_m)});
+    EXPECT_TRUE(whole.bound && split.bound) << "seed " << seed;
+    EXPECT_LE(split.used * 100, whole.used * 102 + 300'000_m) << "seed " << seed << ": 10m each";
   }
 }
 

@@ -41,6 +41,8 @@ std::string_view name(Basis basis) {
       return "ceiling";
     case Basis::kConstrained:
       return "constrained";
+    case Basis::kAward:
+      return "award";
     case Basis::kCleared:
       break;
   }
@@ -70,9 +72,13 @@ std::string sentence(const Reason& reason) {
       return fmt::format("needs {}, more than its ceiling of {}",
                          m(std::max(reason.burst, reason.use_peak)), m(reason.ceiling));
     case Basis::kConstrained:
-      return fmt::format("CPU is scarce: of the {} it could use, weight {:.4g} gets it {} of {}{}",
-                         m(reason.use), reason.weight, m(reason.award), m(reason.capacity),
-                         atPrice(reason));
+      return fmt::format(
+          "a pod that matters more is short of CPU: of the {} it could use, weight {:.4g} gets it "
+          "{} of {}{}",
+          m(reason.use), reason.weight, m(reason.award), m(reason.capacity), atPrice(reason));
+    case Basis::kAward:
+      return fmt::format("raised no further than its award of {}, so that others keep theirs",
+                         m(reason.award));
     case Basis::kCleared:
       break;
   }

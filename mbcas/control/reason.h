@@ -20,7 +20,8 @@ enum class Basis : std::uint8_t {
   kBurst,        // the level at which its bursts are not cut off
   kFloor,        // needs less than its floor
   kCeiling,      // needs more than its ceiling
-  kConstrained,  // CPU is scarce: the market's answer
+  kConstrained,  // bound to its award for a pod that matters more
+  kAward,        // raised no further, so that others keep what they have
   kCleared,      // limits themselves were cleared (strict capacity, pressure bids)
 };
 std::string_view name(Basis basis);

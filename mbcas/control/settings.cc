@@ -73,6 +73,10 @@ Settings settingsOf(Profile profile) {
   return settings;
 }
 
+bool isClassic(const Settings& settings) {
+  return settings.strict_capacity || settings.bid_rule == BidRule::kPressure;
+}
+
 Result<void> validate(const Settings& settings) {
   struct Range {
     std::string_view name;
@@ -85,6 +89,7 @@ Result<void> validate(const Settings& settings) {
   const GuardSettings& guards = settings.guards;
   const std::array ranges{
       Range{"write-interval", duration(settings.write_interval), 0, kDay},
+      Range{"insurance", settings.insurance, 1, 10},
       Range{"lower-lasts", duration(settings.lower_lasts), 0, kDay},
       Range{"regret", duration(settings.regret), 0, kDay},
       Range{"not-ready", duration(settings.not_ready), 0, kDay},

@@ -58,6 +58,9 @@ struct Settings {
   // A need that comes back this soon after a decrease was regular: twice as long next time.
   Nanos regret = std::chrono::minutes(10);
 
+  // Slack for the bursts of a pod that others are bound for, as a multiple of its use.
+  double insurance = 2;
+
   double reserve = 0.10;                       // of the node's capacity, never handed out
   double condition_factor = 0.9;               // for each of the node's pressure conditions
   double scarce_from = 0.95;                   // of capacity: demand at which CPU becomes scarce
@@ -71,6 +74,8 @@ struct Settings {
 };
 
 Settings settingsOf(Profile profile);
+// Whether limits themselves are cleared, as in the classic profile.
+bool isClassic(const Settings& settings);
 
 // Names the setting: "hysteresis: 1.5 is not between 0 and 0.9".
 Result<void> validate(const Settings& settings);

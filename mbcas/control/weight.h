@@ -11,6 +11,9 @@ namespace mbcas::control {
 // linearly to 0.5 at -1000, and no lower.
 double priorityFactor(std::int64_t priority);
 
+// The weight that the kubelet gives a cgroup with this request, on the kernel's scale.
+double kernelShares(Millicores request);
+
 // The original CPU request in millicores (1 where there is none) x priority factor x the cluster's
 // own factor.
 double weightOf(Millicores request, std::int64_t priority = 0, double factor = 1);

@@ -33,16 +33,10 @@ Plane::Plane(const kernel::Mounts& mounts, const HostConfig& config, const Setti
       source_(new HostSource(mounts, selectionsOf(config))),
       sampler_(std::unique_ptr<kernel::PodSource>(source_), clock,
                {.interval = settings.sample_interval}),
+      machine_(*source_, clock,
+               {.interval = settings.sample_interval, .cpus = settings.demand.cpus}),
       loop_(settings.demand, settings.control),
-      actuator_(settings.control) {
-  if (Result<kernel::Cgroup> root = kernel::Cgroup::open(mounts_, "/")) root_ = *std::move(root);
-}
-
-std::optional<Millicores> Plane::machineUse(MonotonicTime now) {
-  if (!root_) return std::nullopt;
-  const auto usage = root_->usage();
-  return usage ? machine_.advance(now, *usage) : std::nullopt;
-}
+      actuator_(settings.control) {}
 
 std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, std::size_t index,
                                               PodView& view) {
@@ -90,8 +84,11 @@ std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, 
     return std::nullopt;
   }
   const Millicores limit = view.limit.value_or(known.declared);
-  node::Participant pod{
-      .id = signals.path, .signals = index, .weight = view.weight, .ceiling = config.max};
+  node::Participant pod{.id = signals.path,
+                        .signals = index,
+                        .weight = view.weight,
+                        .factor = control::priorityFactor(config.priority),
+                        .ceiling = config.max};
   pod.containers.push_back({.name = view.name,
                             .signals = 0,
                             .limit = limit,
@@ -124,7 +121,11 @@ void Plane::write(PodView& view, Known& known, Millicores limit) {
 const View& Plane::tick() {
   const auto signals = sampler_.tick();
   view_.at = clock_.monotonic();
-  loop_.observe({.now = view_.at, .pods = signals, .machine_use = machineUse(view_.at)});
+  const sense::MachineSignals& machine = machine_.tick(signals);
+  loop_.observe({.now = view_.at,
+                 .pods = signals,
+                 .machine_use = machine.known() ? std::optional(machine.usage) : std::nullopt,
+                 .machine = &machine});
   view_.capacity = Millicores(1000) * static_cast<std::int64_t>(settings_.demand.cpus);
   view_.notes.clear();
   view_.pods.clear();

@@ -25,7 +25,7 @@
 #include "mbcas/host/source.h"
 #include "mbcas/kernel/cgroup.h"
 #include "mbcas/node/loop.h"
-#include "mbcas/sense/meter.h"
+#include "mbcas/sense/machine.h"
 #include "mbcas/sense/sampler.h"
 
 namespace mbcas::host {
@@ -89,7 +89,6 @@ class Plane {
     std::string failure{};
   };
 
-  std::optional<Millicores> machineUse(MonotonicTime now);
   // Its part in the loop; nothing if it is left alone, with the reason in the view.
   std::optional<node::Participant> adopt(const sense::PodSignals& signals, std::size_t index,
                                          PodView& view);
@@ -102,11 +101,10 @@ class Plane {
   Ledger& ledger_;
   HostSource* source_;  // the sampler's
   sense::Sampler sampler_;
+  sense::MachineSampler machine_;
   node::Loop loop_;
   control::NodeActuator actuator_;
   std::map<std::string, Known> known_;  // by path
-  std::optional<kernel::Cgroup> root_;
-  sense::UsageMeter machine_;
   View view_;
   std::vector<std::string> told_nested_;
 };

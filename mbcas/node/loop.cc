@@ -1,6 +1,7 @@
 #include "mbcas/node/loop.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mbcas::node {
 namespace {
@@ -70,6 +71,8 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
     control::Pod& in = input_.pods[i];
     in.id = pod.id;
     in.weight = pod.weight;
+    in.factor = pod.factor;
+    in.may_lower = pod.may_lower;
     in.floor = pod.floor;
     in.ceiling = pod.ceiling;
     in.start = pod.start;
@@ -88,7 +91,50 @@ const control::NodeDecision& Loop::decide(const NodeFacts& facts,
       in.containers[c].need = needOf(pod.signals, container);
     }
   }
+  assembleMachine(participants);
   return law_.decide(input_);
+}
+
+void Loop::assembleMachine(std::span<const Participant> participants) {
+  input_.idle.reset();
+  input_.divisible = true;
+  const sense::MachineSignals* const machine = observation_.machine;
+  if (machine == nullptr || !machine->known()) {
+    input_.machine.clear();
+    return;
+  }
+  input_.idle = machine->idle;
+  input_.capacity -= machine->interrupts + machine->steal;
+  places_.assign(observation_.pods.size(), std::nullopt);
+  for (std::size_t i = 0; i < participants.size(); ++i) {
+    if (participants[i].signals) places_[*participants[i].signals] = i;
+  }
+  std::size_t found = 0;
+  input_.machine.resize(machine->tree.size());
+  for (std::size_t c = 0; c < machine->tree.size(); ++c) {
+    const sense::CgroupSignals& signals = machine->tree[c];
+    control::Cgroup& cgroup = input_.machine[c];
+    cgroup.pod.reset();
+    cgroup.id = signals.path;
+    cgroup.parent = signals.parent;
+    cgroup.weight = signals.weight;
+    cgroup.cap = signals.cap;
+    cgroup.use = signals.usage;
+    cgroup.threads = signals.threads;
+    cgroup.inner = signals.kind == sense::CgroupSignals::Kind::kInner;
+    if (signals.kind == sense::CgroupSignals::Kind::kTasks) {
+      // Each task competes for itself; as many as run at once count.
+      cgroup.id += "/*";
+      cgroup.weight *= std::max(1.0, std::ceil(signals.usage.cores()));
+    }
+    if (signals.kind == sense::CgroupSignals::Kind::kPod && signals.pod) {
+      cgroup.pod = places_[*signals.pod];
+      found += cgroup.pod ? 1 : 0;
+    }
+    if (signals.cpus && signals.usage > Millicores(0)) input_.divisible = false;
+  }
+  // A pod whose cgroup is not in the tree makes the tree useless: the law knows another way.
+  if (found != participants.size()) input_.machine.clear();
 }
 
 }  // namespace mbcas::node

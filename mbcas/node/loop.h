@@ -20,6 +20,7 @@
 #include "mbcas/base/units.h"
 #include "mbcas/control/law.h"
 #include "mbcas/demand/demand.h"
+#include "mbcas/sense/machine.h"
 #include "mbcas/sense/signals.h"
 
 namespace mbcas::node {
@@ -27,8 +28,9 @@ namespace mbcas::node {
 // What was sensed at one moment.
 struct Observation {
   MonotonicTime now{};
-  std::span<const sense::PodSignals> pods{};  // valid until the next observation
-  std::optional<Millicores> machine_use{};    // of everything; nothing: not known
+  std::span<const sense::PodSignals> pods{};       // valid until the next observation
+  std::optional<Millicores> machine_use{};         // of everything; nothing: not known
+  const sense::MachineSignals* machine = nullptr;  // of the same moment; null: not sensed
 };
 
 struct Container {
@@ -46,6 +48,8 @@ struct Participant {
   std::optional<std::size_t> signals{};  // index among the observed pods
   std::vector<Container> containers{};   // those that have a limit
   double weight = 1;
+  double factor = 1;  // how important it is
+  bool may_lower = true;
   std::optional<Millicores> floor{};
   std::optional<Millicores> ceiling{};
   std::optional<Millicores> start{};
@@ -84,12 +88,14 @@ class Loop {
 
  private:
   Millicores unmanagedUse(std::span<const Participant> participants) const;
+  void assembleMachine(std::span<const Participant> participants);
 
   demand::Demand demand_;
   control::NodeLaw law_;
   Observation observation_{};
   std::span<const demand::PodNeed> needs_{};
   control::NodeInput input_{};
+  std::vector<std::optional<std::size_t>> places_{};  // of the observed pods, as participants
 };
 
 }  // namespace mbcas::node

@@ -218,15 +218,18 @@ Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Setti
     if (item.min.cpu()) floor.atLeast(*item.min.cpu() - others.limits, rangeName(range));
   });
   // What a tenant writes on its own objects keeps a limit at most where the pod's author declared
-  // it: more would take CPU from the pods of others.
+  // it: more would take CPU from the pods of others. And it counts only where limits are trimmed to
+  // what pods need. Where a pod is bound for one that matters more, only its request protects it.
+  const bool trims =
+      settings.law.reclaim == control::Reclaim::kAlways || control::isClassic(settings.law);
   const auto at_most_declared = [&](Millicores cpu) { return std::min(cpu, policy.declared()); };
-  if (const auto least = cpuAnnotation(pod, kMinCpu)) {
+  if (const auto least = cpuAnnotation(pod, kMinCpu); least && trims) {
     floor.atLeast(at_most_declared(*least), fmt::format("annotation {}", kMinCpu));
   }
   for (const auto& hpa : objects.hpas) {
     if (!targets(hpa->target, pod) || !hpa->scalesOnCpu()) continue;
     policy.scaled_by_hpa = true;
-    if (const auto least = hpaFloor(*hpa, policy.request())) {
+    if (const auto least = hpaFloor(*hpa, policy.request()); least && trims) {
       floor.atLeast(at_most_declared(*least),
                     fmt::format("HorizontalPodAutoscaler {}, which must see its target exceeded",
                                 hpa->meta.name.view()));
@@ -241,7 +244,8 @@ Named ceilingOf(const kube::Pod& pod, const NamespaceObjects& objects, const kub
   ceiling.value = sumOf(policy.containers, &ManagedContainer::ceiling);
   const Millicores allocatable = node.allocatable.cpu().value_or(kUnbounded);
   // A pod that declares more than its node can give keeps it: do no harm.
-  ceiling.atMost(std::max(policy.declared(), scaled(allocatable, 1 - settings.law.reserve)),
+  const double reserve = control::isClassic(settings.law) ? settings.law.reserve : 0;
+  ceiling.atMost(std::max(policy.declared(), scaled(allocatable, 1 - reserve)),
                  fmt::format("node {}", node.meta.name.view()));
   const Others others = othersOf(pod, policy);
   eachItem(objects, "Pod", [&](const LimitRange& range, const LimitRange::Item& item) {

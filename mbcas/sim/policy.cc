@@ -22,7 +22,11 @@ class Mbcas final : public Policy {
   std::string_view name() const override { return name_; }
 
   std::vector<Move> decide(const NodeView& node) override {
-    loop_.observe({.now = node.now, .pods = node.signals, .machine_use = node.machine_use});
+    describeMachine(node);
+    loop_.observe({.now = node.now,
+                   .pods = node.signals,
+                   .machine_use = node.machine_use,
+                   .machine = &machine_});
     std::vector<node::Participant> participants;
     std::vector<control::NodeActuator::Facts> facts;
     for (const PodView& pod : node.pods) {
@@ -33,6 +37,8 @@ class Mbcas final : public Policy {
         loop_.decide({.capacity = Millicores(1000) * static_cast<std::int64_t>(node.cpus),
                       .unmanaged_requests = node.unmanaged_requests},
                      participants);
+    probing_ = static_cast<int>(std::ranges::count(decision.pods, control::Help::Phase::kProbe,
+                                                   &control::PodDecision::help));
     const std::vector<control::Move> allowed = actuator_.next(loop_.input(), decision, facts);
     std::vector<Move> moves;
     for (std::size_t i = 0; i < node.pods.size(); ++i) {
@@ -47,6 +53,7 @@ class Mbcas final : public Policy {
     }
     return moves;
   }
+  int probing() const override { return probing_; }
 
  private:
   static node::Participant participantOf(const PodView& view, const NodeView& node) {
@@ -54,6 +61,8 @@ class Mbcas final : public Policy {
     node::Participant pod{.id = spec.name,
                           .signals = static_cast<std::size_t>(view.signals - &node.signals[0]),
                           .weight = control::weightOf(spec.request(), spec.priority),
+                          .factor = control::priorityFactor(spec.priority),
+                          .may_lower = view.ready,
                           .floor = spec.floor,
                           .ceiling = spec.ceiling};
     for (std::size_t c = 0; c < spec.containers.size(); ++c) {
@@ -68,9 +77,55 @@ class Mbcas final : public Policy {
     return pod;
   }
 
+  // What a sampler of the whole machine would say.
+  void describeMachine(const NodeView& node) {
+    machine_ = {};
+    machine_.at = node.now;
+    machine_.cpus = node.cpus;
+    machine_.usage = node.machine_use;
+    machine_.idle = Millicores(1000) * static_cast<std::int64_t>(node.cpus) - node.machine_use;
+    for (const TreeEntry& entry : node.tree) {
+      machine_.interval = std::max(machine_.interval, entry.interval);
+      sense::CgroupSignals& cgroup = machine_.tree.emplace_back();
+      cgroup.path = entry.path;
+      cgroup.parent = entry.parent;
+      cgroup.weight = entry.weight;
+      cgroup.cap = entry.cap;
+      cgroup.usage = entry.use();
+      cgroup.threads = static_cast<std::uint64_t>(entry.threads);
+      cgroup.kind = entry.kind == TreeEntry::Kind::kSlice ? sense::CgroupSignals::Kind::kInner
+                                                          : sense::CgroupSignals::Kind::kOther;
+      if (!entry.pod) continue;
+      cgroup.kind = sense::CgroupSignals::Kind::kPod;
+      cgroup.pod = static_cast<std::size_t>(node.pods[*entry.pod].signals - &node.signals[0]);
+    }
+  }
+
   std::string name_;
+  sense::MachineSignals machine_;
   node::Loop loop_;
   control::NodeActuator actuator_;
+  int probing_ = 0;
+};
+
+class Market final : public Policy {
+ public:
+  std::string_view name() const override { return "market"; }
+  double weight(const PodSpec& spec) const override {
+    return spec.managed ? control::priorityFactor(spec.priority) : 1;
+  }
+  std::vector<Move> decide(const NodeView& node) override {
+    std::vector<Move> moves;
+    for (std::size_t i = 0; i < node.pods.size(); ++i) {
+      const PodView& pod = node.pods[i];
+      const std::optional<Millicores> ceiling = pod.spec->ceiling;
+      // The ceiling is the pod's. A pod of several containers is not in question here.
+      if (std::ranges::all_of(pod.limits, [&](auto limit) { return limit == ceiling; })) continue;
+      moves.push_back({i, std::vector(pod.limits.size(), ceiling)});
+    }
+    return moves;
+  }
+  bool writesCgroups() const override { return true; }
 };
 
 constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static",  "generous",
@@ -81,6 +136,10 @@ constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static", 
 
 std::optional<Millicores> Policy::firstLimit(Millicores declared, unsigned) const {
   return declared;
+}
+
+std::unique_ptr<Policy> makeMarket() {
+  return std::make_unique<Market>();
 }
 
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,

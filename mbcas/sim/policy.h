@@ -57,6 +57,8 @@ class Policy {
   virtual std::string_view name() const = 0;
   // That a container begins with; nothing: it runs without.
   virtual std::optional<Millicores> firstLimit(Millicores declared, unsigned cpus) const;
+  // The pod's kernel weight is this many times what the kubelet makes of its request.
+  virtual double weight(const PodSpec&) const { return 1; }
   // cpu.max.burst, as a share of the limit.
   virtual double burst() const { return 0; }
   // It writes cgroups itself: limits are in force at once.
@@ -65,6 +67,8 @@ class Policy {
   virtual std::vector<Move> decide(const NodeView&) { return {}; }
   // Likewise, after that.
   virtual std::vector<Scale> scale(const NodeView&) { return {}; }
+  // Pods for which others are bound on trial, after the last decision; see control/help.h.
+  virtual int probing() const { return 0; }
 };
 
 std::unique_ptr<Policy> makeUnlimited();
@@ -85,6 +89,10 @@ std::unique_ptr<Policy> makeVpa();
 // MBCAS: demand, law, guards.
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
                                   const demand::Settings& estimator);
+
+// What limits can only approximate: no limits but ceilings, and the weight of every managed pod
+// times its factor. It is no choice for a cluster, because the kubelet sets weights back.
+std::unique_ptr<Policy> makeMarket();
 
 // By name: unlimited, static, generous, burst, hpa, vpa, twenty-percent, classic, responsive.
 std::span<const std::string_view> policyNames();

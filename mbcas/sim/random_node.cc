@@ -185,16 +185,19 @@ Outcome run(const Scenario& scenario, Policy& policy, Nanos last) {
     const double passed = std::chrono::duration<double>(simulation.now() - from).count();
     const bool counts = from >= scenario.duration - last;
     if (counts) seconds += passed;
+    if (counts) outcome.probing += policy.probing() * passed;
     for (std::size_t i = 0; i < outcome.pods.size(); ++i) {
       Outcome::Pod& pod = outcome.pods[i];
       const Simulation::Moment& moment = simulation.moments()[i];
       if (moment.present && from > Nanos(0) && moment.limit != pod.limit) ++pod.changes;
       pod.limit = moment.limit;
+      if (moment.limit) pod.lowest = std::min(pod.lowest.value_or(*moment.limit), *moment.limit);
       if (!counts) continue;
       pod.used += moment.used * passed;
       pod.offered += moment.offered * passed;
     }
   }
+  outcome.probing /= std::max(seconds, 1e-9);
   for (Outcome::Pod& pod : outcome.pods) {
     pod.used /= std::max(seconds, 1e-9);
     pod.offered /= std::max(seconds, 1e-9);

@@ -41,10 +41,12 @@ struct Outcome {
   struct Pod {
     double used = 0;     // cores, on average
     double offered = 0;  // likewise, whether done or not; a spinning thread offers one core
-    std::optional<Millicores> limit{};  // in force at the end
-    int changes = 0;                    // of the limit, since the start
+    std::optional<Millicores> limit{};   // in force at the end
+    int changes = 0;                     // of the limit, since the start
+    std::optional<Millicores> lowest{};  // limit, since the start
   };
   std::vector<Pod> pods{};  // in the order of the scenario
+  double probing = 0;       // managed pods on trial at a time, on average; see Policy::probing()
 
   double used() const;
 };

@@ -119,7 +119,8 @@ void Simulation::setWeights(const PodSpec& spec, const Instance& instance) {
     weights.push_back(sharesOf(request));
     total += request;
   }
-  node_.setWeights(instance.index, spec.outside ? kOutsideWeight : sharesOf(total), weights);
+  const double weight = spec.outside ? kOutsideWeight : sharesOf(total) * policy_.weight(spec);
+  node_.setWeights(instance.index, weight, weights);
 }
 
 // The Burstable slice has the requests of all its pods, also of those that are idle. The kubelet

@@ -99,12 +99,11 @@ TEST(Simulation, ScarcityIsDividedByWeight) {
   scenario.pods.push_back(pod("b", spin(2), 100_m, 1000_m));
   const Report report = run(scenario, "responsive");
   EXPECT_EQ(report.scarce, 1);
-  EXPECT_GT(report.throttled_constrained, 0.1);
   EXPECT_GT(report.fairness, 0.99);
   EXPECT_GT(report.pods[0].used, 2 * report.pods[1].used);
-  for (const PodReport& each : report.pods) {
-    EXPECT_GE(each.lowest_limit, 0.1) << "never below the request";
-  }
+  // The pods are equally important, so the kernel divides, and no limit has to.
+  EXPECT_EQ(report.throttled_constrained, 0);
+  for (const PodReport& each : report.pods) EXPECT_GE(each.lowest_limit, each.first_limit);
 }
 
 TEST(Simulation, PodsComeAndGoAndRestart) {
