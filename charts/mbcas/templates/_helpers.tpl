@@ -3,9 +3,15 @@
 {{- .root.Files.Get .name | replace "mbcas-system" .root.Release.Namespace -}}
 {{- end -}}
 
+{{- /* The image of one part, by its digest where one is given, else by the tag. */ -}}
 {{- define "mbcas.image" -}}
 {{- with .root.Values.image.registry }}{{ . }}/{{ end -}}
-{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+mbcas-{{ .part }}
+{{- with get .root.Values.image.digests .part -}}
+@{{ . }}
+{{- else -}}
+:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end -}}
 {{- end -}}
 
 {{- /* Flags of the controller, as a list in YAML. */ -}}
@@ -45,4 +51,11 @@
 {{- range .Values.agent.extraArgs }}
 - {{ . | quote }}
 {{- end }}
+{{- end -}}
+
+{{- /* Changes who may read metrics in a NetworkPolicy of config/, where the values say so. */ -}}
+{{- define "mbcas.metricsFrom" -}}
+{{- with .root.Values.networkPolicy.metricsFrom -}}
+{{- $_ := set (first $.policy.spec.ingress) "from" . -}}
+{{- end -}}
 {{- end -}}
