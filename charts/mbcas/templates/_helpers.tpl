@@ -52,10 +52,3 @@ mbcas-{{ .part }}
 - {{ . | quote }}
 {{- end }}
 {{- end -}}
-
-{{- /* Changes who may read metrics in a NetworkPolicy of config/, where the values say so. */ -}}
-{{- define "mbcas.metricsFrom" -}}
-{{- with .root.Values.networkPolicy.metricsFrom -}}
-{{- $_ := set (first $.policy.spec.ingress) "from" . -}}
-{{- end -}}
-{{- end -}}
