@@ -66,6 +66,7 @@ std::int64_t seconds(Nanos time) {
 struct Flags {
   std::string node_name;
   std::string cgroup_root = "/sys/fs/cgroup";
+  std::string proc_root = "/proc";
   std::string kubeconfig;
   std::string name_space = "mbcas-system";
   std::string state_socket;
@@ -216,8 +217,9 @@ int run(const Flags& flags) {
   if (const auto parsed = policy::parseSettings(flags.settings); !parsed) {
     return used_wrongly(parsed.error().message());
   }
-  const Result<kernel::Mounts> mounts = agent::checkCgroups(flags.cgroup_root);
+  Result<kernel::Mounts> mounts = agent::checkCgroups(flags.cgroup_root);
   if (!mounts) return failed(mounts.error().message());
+  mounts->proc = flags.proc_root;
   const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
@@ -292,6 +294,8 @@ int main(int argc, char** argv) {
   app.add_option("--node-name", flags.node_name, "The Node that this runs on")
       ->envname("NODE_NAME");
   app.add_option("--cgroup-root", flags.cgroup_root, "Where the node's cgroup tree is mounted")
+      ->capture_default_str();
+  app.add_option("--proc-root", flags.proc_root, "Where the machine's /proc is")
       ->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "Default: the service account, or kubectl's own");

@@ -240,6 +240,7 @@ Result<void> replayed(const std::string& path, const ReplayOptions& options,
   recording.apply(steps->front(), tree);
   Result<kernel::Mounts> mounts = kernel::detectMounts(tree.root());
   if (!mounts) return failure(std::move(mounts).error().within(path));
+  mounts->proc = tree.root();  // a recording says nothing of the machine it is replayed on
 
   SimulatedClock clock;
   clock.advance(steps->front().at);

@@ -142,8 +142,10 @@ class AgentTest : public ControllerTest {
 
   void startAgent(const std::vector<std::string>& more = {}, const std::string& node = kNode) {
     const std::string name = fmt::format("agent-{}", ++processes);
-    std::vector<std::string> words{MBCAS_AGENT, "--kubeconfig",  agent_config,  "--node-name",
-                                   node,        "--cgroup-root", cgroups.root()};
+    // The pods use no real CPU time, so what the machine's CPUs do is of no concern to them.
+    std::vector<std::string> words{MBCAS_AGENT,    "--kubeconfig", agent_config,
+                                   "--node-name",  node,           "--cgroup-root",
+                                   cgroups.root(), "--proc-root",  cgroups.root()};
     probe_socket = fmt::format("{}/{}.probe", plane->dir(), name);
     words.insert(words.end(), {"--probe-socket", probe_socket});
     words.insert(words.end(), more.begin(), more.end());
