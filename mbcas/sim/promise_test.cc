@@ -134,7 +134,7 @@ TEST(Promise, IsKeptOnRandomNodes) {
   EXPECT_GE(tally.judged * 10, static_cast<int>(nodes) * 9) << "judges nearly all of them";
   // Not every node: the law divides mean demands, and where bursts and quotas of neighbours meet in
   // time the kernel gives a consumer less than that. Then the law takes it for satisfied.
-  EXPECT_LE(static_cast<double>(tally.broken.size()), 0.04 * tally.judged);
+  EXPECT_LE(static_cast<double>(tally.broken.size()), 0.03 * tally.judged);
 }
 
 // Where all pods are equally important the market is the kernel's own division, and limits below
@@ -152,6 +152,17 @@ TEST(Promise, EqualPodsAreNeverLowered) {
       EXPECT_GE(ours.pods[i].lowest, declaredOf(pod)) << scenario.name << " " << pod.name;
     }
   }
+}
+
+// The raise of managed-0 ends at its award, for the sake of pods without limits. The work that then
+// waits says nothing about its demand: where that counted, the limit went up and down in turns.
+TEST(Promise, ARaiseThatEndsAtTheAwardRests) {
+  const Scenario scenario = randomNode(32, {.duration = kDuration});
+  ASSERT_EQ(scenario.pods[0].name, "managed-0");
+  const Outcome ours = runUnder(scenario, "responsive");
+  EXPECT_GT(ours.pods[0].limit, declaredOf(scenario.pods[0]));
+  EXPECT_LT(ours.pods[0].used, 0.95 * ours.pods[0].offered);
+  EXPECT_LE(ours.pods[0].changes, 6) << "9 where it went up and down";
 }
 
 // Trials cost the bound pods something while they last, so they are rare after the first minutes.
