@@ -391,7 +391,7 @@ class Course {
       EXPECT_GE(desired, std::max(request, 10_m)) << "below its request";
       EXPECT_LE(desired, std::max(*pod.bounds->ceiling, control::roundUp(request)));
       if (!law.strict_capacity) {
-        EXPECT_GE(desired, std::min(*pod.bounds->floor, control::roundUp(pod.declared)))
+        EXPECT_GE(desired, std::min(*pod.bounds->floor, pod.declared))
             << "below its floor, as far as it counts";
       }
       if (!law.strict_capacity && law.reclaim == control::Reclaim::kScarce &&

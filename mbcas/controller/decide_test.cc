@@ -134,7 +134,7 @@ TEST(Decide, BootstrapPublishesBounds) {
   ASSERT_TRUE(decision.status->bounds);
   EXPECT_TRUE(decision.status->bounds->managed);
   EXPECT_EQ(decision.status->bounds->floor, 100_m);
-  EXPECT_EQ(decision.status->bounds->ceiling, 3600_m);
+  EXPECT_EQ(decision.status->bounds->ceiling, 4000_m);
 }
 
 TEST(Decide, TheOriginalIsKeptBeforeTheFirstResize) {
@@ -203,7 +203,7 @@ TEST(Decide, TheCooldownOutlivesTheProcess) {
 TEST(Decide, BoundsClampAndSaySo) {
   World world = managed("2", "100");
   const Decision above = world.decide();
-  EXPECT_EQ(onlyLimit(above), 3600_m);
+  EXPECT_EQ(onlyLimit(above), 4000_m);
   ASSERT_NE(above.status->condition(podallocation::kClamped), nullptr);
   EXPECT_EQ(above.status->condition(podallocation::kClamped)->status,
             podallocation::ConditionStatus::kTrue);
@@ -484,17 +484,17 @@ TEST(Decide, AppliedMeansThatTheDesiredLimitIsInForce) {
 }
 
 TEST(Decide, ClampedIsNotApplied) {
-  World world = managed("3600m", "100");
+  World world = managed("4", "100");
   Decision decision = world.decide();
   EXPECT_EQ(decision.act, Act::kNothing);
   EXPECT_EQ(decision.status->phase, Phase::kClamped);
-  EXPECT_EQ(decision.status->applied, 3600_m);
-  EXPECT_EQ(decision.status->observed_desired, 3600_m);
-  EXPECT_NE(decision.status->reason.find("desired 100000m is above the ceiling 3600m"),
+  EXPECT_EQ(decision.status->applied, 4000_m);
+  EXPECT_EQ(decision.status->observed_desired, 4000_m);
+  EXPECT_NE(decision.status->reason.find("desired 100000m is above the ceiling 4000m"),
             std::string::npos)
       << decision.status->reason;
   // What is desired comes within the bounds: then it is Applied, and no longer Clamped.
-  world.desire("3600m");
+  world.desire("4");
   decision = world.decide();
   EXPECT_EQ(decision.status->phase, Phase::kApplied);
   // Limits are written in steps.
@@ -683,7 +683,7 @@ RC_GTEST_PROP(Decide, Invariants, ()) {
   const Millicores limit = *decision.request.containers.at(0).limit;
   RC_ASSERT(limit >= 100_m);
   if (decision.purpose == Purpose::kManage) {
-    RC_ASSERT(limit <= 3600_m);
+    RC_ASSERT(limit <= 4000_m);
     RC_ASSERT(limit.count() % 10 == 0);
     if (world.room && limit > decision.from) RC_ASSERT(limit - decision.from <= *world.room);
     if (!world.may_raise) RC_ASSERT(limit < decision.from);

@@ -25,11 +25,19 @@ constexpr const char* kOwnedByDeployment =
     R"("labels":{"app":"web","pod-template-hash":"abc12"},"ownerReferences":[{"kind":"ReplicaSet",
        "name":"web-abc12","uid":"r","controller":true}],)";
 
+// In which limits are trimmed to what pods need, so that floors count.
+Settings classic() {
+  Settings settings;
+  settings.law = control::settingsOf(control::Profile::kClassic);
+  return settings;
+}
+
 TEST(Bounds, OfAPlainBurstablePod) {
   const PodPolicy policy = judge({});
   EXPECT_TRUE(policy.managed);
   EXPECT_EQ(policy.floor, 100_m);
-  EXPECT_EQ(policy.ceiling, 3600_m) << "node's 4 cores less a tenth";
+  EXPECT_EQ(policy.ceiling, 4000_m) << "all of the node's 4 cores";
+  EXPECT_EQ(judge({}, shop(), classic()).ceiling, 3600_m) << "less the reserve of a tenth";
   EXPECT_EQ(policy.declared(), 500_m);
   EXPECT_EQ(policy.limit(), 500_m);
   EXPECT_EQ(policy.mode, Mode::kFull);
@@ -81,7 +89,7 @@ TEST(Bounds, DeclaredComesFromTheStatusOfTheAllocation) {
     EXPECT_EQ(policy.declared(), 800_m);
     EXPECT_EQ(policy.limit(), 300_m);
     EXPECT_EQ(policy.request(), 100_m);
-    EXPECT_EQ(policy.ceiling, 3600_m);
+    EXPECT_EQ(policy.ceiling, 4000_m);
     EXPECT_EQ(policy.original, (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 800_m}}));
   }
 }
@@ -119,13 +127,16 @@ TEST(Bounds, AnAnnotationIsNoAuthority) {
 }
 
 TEST(Bounds, AFloorThatATenantSetsEndsAtTheDeclaredLimit) {
-  EXPECT_EQ(judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"64"},)"}).floor, 500_m);
+  const P greedy{.meta = R"("annotations":{"mbcas.io/min-cpu":"64"},)"};
+  EXPECT_EQ(judge(greedy, shop(), classic()).floor, 500_m);
+  EXPECT_EQ(judge(greedy).floor, 100_m) << "and protects no pod that is bound for another";
   NamespaceObjects objects = shop();
   objects.hpas = {object<kube::HorizontalPodAutoscaler>(
       R"({"metadata":{"name":"h","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
           "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
           "type":"AverageValue","averageValue":"64"}}}]}})")};
-  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).floor, 500_m);
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects, classic()).floor, 500_m);
+  EXPECT_EQ(judge({.meta = kOwnedByDeployment}, objects).floor, 100_m);
 }
 
 TEST(LeftAlone, AGuaranteedPodThatAnHpaScalesOnUtilization) {
@@ -169,7 +180,7 @@ TEST(Bounds, ContainerRange) {
   EXPECT_NE(policy.reason.find("ceiling: LimitRange lr"), std::string::npos) << policy.reason;
   // Two containers: the maximum is of each.
   const P two{.containers = {{}, {.name = "side"}}};
-  EXPECT_EQ(judge(two, objects).ceiling, 3600_m);
+  EXPECT_EQ(judge(two, objects).ceiling, 4000_m);
   EXPECT_EQ(judge(two, objects).floor, 300_m);
 }
 
@@ -204,7 +215,8 @@ TEST(Bounds, NoRoomUnderTheRange) {
 
 TEST(Bounds, Annotations) {
   const PodPolicy policy =
-      judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"300m","mbcas.io/max-cpu":"1.5"},)"});
+      judge({.meta = R"("annotations":{"mbcas.io/min-cpu":"300m","mbcas.io/max-cpu":"1.5"},)"},
+            shop(), classic());
   EXPECT_EQ(policy.floor, 300_m);
   EXPECT_EQ(policy.ceiling, 1500_m);
   // Nonsense says nothing; a ceiling below the floor wins, but not over the request.
@@ -235,8 +247,8 @@ TEST(Bounds, HpaKeepsItsSignal) {
       R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"scaleTargetRef":{"kind":"Deployment",
       "name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{
       "type":"AverageValue","averageValue":"800m"}}}]}})")};
-  EXPECT_EQ(judge({.containers = {{.limit = "2"}}, .meta = kOwnedByDeployment}, objects).floor,
-            1000_m);
+  const P pod{.containers = {{.limit = "2"}}, .meta = kOwnedByDeployment};
+  EXPECT_EQ(judge(pod, objects, classic()).floor, 1000_m);
 }
 
 TEST(Bounds, DisruptionBudget) {

@@ -16,6 +16,8 @@ using std::chrono::seconds;
 // The kubelet writes the weights of its slices every minute.
 constexpr Nanos kDetailsInterval = seconds(10);
 constexpr int kGoodForIntervals = 3;
+// Idle time counts in clock ticks. A smaller part of the machine than this is their noise.
+constexpr int kElsewhereFrom = 33;
 constexpr int kGapIntervals = 10;  // a difference over more than these says nothing about now
 
 // One of the cgroups below a directory, as a part of a sum in which their order does not matter.
@@ -303,6 +305,8 @@ std::optional<kernel::CpuSet> MachineSampler::restriction(const kernel::CpuSet& 
 // on v1, and where the root of the tree is not that of the kernel. On v2 the kernel's root counts
 // interrupts, and stolen time before Linux 6.14, from samples taken at clock ticks; so there it is
 // what idle time, interrupts and stolen time leave of the CPUs, since idle time is measured.
+// A root that is only a part of the machine, as in a container that plays a node, does not count
+// what runs elsewhere. That competes for the same CPUs, so it belongs to the tasks' leaf.
 void MachineSampler::readMachine() {
   const MonotonicTime at = clock_.monotonic();
   std::optional<Millicores> used;
@@ -327,10 +331,11 @@ void MachineSampler::readMachine() {
     signals_.idle = std::min(rateOf(before->idle, time->idle, interval), capacity);
     signals_.interrupts = rateOf(before->interrupts, time->interrupts, interval);
     signals_.steal = rateOf(before->steal, time->steal, interval);
-    if (root_ && root_->usageIsInStat() && rootIsTheKernels()) {
-      used =
-          std::max(capacity - signals_.idle - signals_.interrupts - signals_.steal, Millicores(0));
-    }
+    const Millicores busy =
+        std::max(capacity - signals_.idle - signals_.interrupts - signals_.steal, Millicores(0));
+    const bool is_the_kernels = root_ && root_->usageIsInStat() && rootIsTheKernels();
+    if (is_the_kernels || (used && busy > *used + Millicores(capacity.count() / kElsewhereFrom)))
+      used = busy;
   }
   signals_.at = at;
   signals_.interval = used ? interval : Nanos(0);

@@ -41,7 +41,8 @@ struct CgroupSignals {
     kInner,  // leads to pods; its usage is the sum of those below
     kPod,
     kOther,  // not a pod and without one: a leaf that stands for its whole subtree
-    kTasks,  // tasks directly in the parent, and what of its usage no other leaf explains
+    kTasks,  // tasks directly in the parent, and what of its usage no other leaf explains; below
+             // the root also what runs on the machine outside of the root
   };
 
   std::string path{};                   // of kTasks: the parent's

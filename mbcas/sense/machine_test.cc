@@ -123,6 +123,7 @@ class Machine {
     }
     return all;
   }
+  Nanos used(const std::string& path) const { return used_.at(path); }
   const MachineCounters& counters() const { return machine_->counters(); }
   bool v2() const { return version_ == kernel::Version::kV2; }
   std::string hierarchy() const { return v2() ? "" : "cpu,cpuacct/"; }
@@ -411,6 +412,29 @@ TEST_P(EachVersion, TellsIdleTimeInterruptsAndStolenTime) {
   EXPECT_FALSE(host.tick(seconds(100)).known()) << "too long ago to compare with";
   host.use("a", milliseconds(100));
   EXPECT_EQ(host.tick().usage, 100_m);
+}
+
+// As in a container that plays a node: the machine has other work, which no cgroup here counts.
+TEST_P(EachVersion, WhatRunsOutsideOfTheRootIsPartOfTheTasks) {
+  Machine host(GetParam());
+  host.make("a");
+  if (host.v2()) host.file("", "cpu.max", "max 100000\n");
+  const auto tick = [&](Nanos elsewhere) -> const MachineSignals& {
+    host.use("a", milliseconds(500));
+    host.machine += elsewhere;
+    host.passed += seconds(1);
+    host.clock.advance(seconds(1));
+    host.put();
+    host.file("", host.v2() ? "cpu.stat" : "cpuacct.usage",
+              host.v2() ? fmt::format("usage_usec {}\n", host.used("a").count() / 1000)
+                        : fmt::format("{}\n", host.used("a").count()));
+    return host.read();
+  };
+  tick(Nanos(0));
+  tick(seconds(2));
+  EXPECT_EQ(host.text(), "other /a 500m\ntasks / 2000m\n");
+  tick(milliseconds(50));
+  EXPECT_EQ(host.text(), "other /a 500m\ntasks / 0m\n") << "no more than the noise of clock ticks";
 }
 
 TEST_P(EachVersion, WithoutProcStatTheRootAndTheCallerTell) {
