@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Usage: scripts/mvp-test.sh [--remove] [--on kind|node] [--images DIR] [--name NAME] [--dry-run]
+# Usage: scripts/mvp-test.sh [--remove] [--on kind|node] [--images DIR] [--node-image IMAGE]
+#                            [--name NAME] [--dry-run]
 #        scripts/mvp-test.sh --cleanup [--name NAME]
 #
 # From nothing to limits that move. The script builds the images, starts a cluster of its own, starts
@@ -11,28 +12,30 @@
 #   --on WHERE    kind (needs Docker) or node (the project's own node, needs root); by default kind
 #                 where it is installed and Docker answers, else node
 #   --images DIR  load the archives of DIR, which `make images` has written, and build nothing
+#   --node-image IMAGE  kind: of the node, for another Kubernetes than scripts/kind-config.yaml has
 #   --name NAME   of the cluster; mbcas-mvp by default
 #   --dry-run     print every command instead of running it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  sed -n 's/^# \{0,1\}//; 2,16p' "$0"
+  sed -n 's/^# \{0,1\}//; 2,17p' "$0"
   exit 2
 }
 
-name=mbcas-mvp where='' image_dir='' remove=false cleanup=false dry_run=false
+name=mbcas-mvp where='' image_dir='' node_image='' remove=false cleanup=false dry_run=false
 while [ $# -gt 0 ]; do
   case "$1" in
   --remove) remove=true ;;
   --cleanup) cleanup=true ;;
   --dry-run) dry_run=true ;;
-  --on | --images | --name)
+  --on | --images | --name | --node-image)
     [ $# -gt 1 ] || usage
     case "$1" in
     --on) where=$2 ;;
     --images) image_dir=$2 ;;
     --name) name=$2 ;;
+    --node-image) node_image=$2 ;;
     esac
     shift
     ;;
@@ -155,7 +158,8 @@ start_cluster() {
   local archive archives=("$image_dir"/{mbcas-agent,mbcas-controller,workload}.tar)
   if [ "$where" = kind ]; then
     kind get clusters 2>/dev/null | grep -qx "$name" ||
-      kind create cluster --name "$name" --config scripts/kind-config.yaml --wait 120s
+      kind create cluster --name "$name" --config scripts/kind-config.yaml \
+        ${node_image:+--image "$node_image"} --wait 120s
     kubeconfig=$PWD/build/$name.kubeconfig
     kind export kubeconfig --name "$name" --kubeconfig "$kubeconfig"
     for archive in "${archives[@]}"; do kind load image-archive --name "$name" "$archive"; done

@@ -31,7 +31,8 @@ struct Pod {
   double factor = 1;  // how important it is: the weight's part that is not its request
 
   // Bounds of the whole pod. No floor: the larger of min_cpu and the request. No ceiling: the
-  // node's capacity less the reserve, or the declared limit where that is more.
+  // node's capacity (in the classic profile less the reserve), or the declared limit where that is
+  // more.
   std::optional<Millicores> floor{};
   std::optional<Millicores> ceiling{};
   std::optional<Millicores> start{};  // where a new pod of a known workload begins

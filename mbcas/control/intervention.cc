@@ -90,7 +90,9 @@ void Intervener::bind(bool bound_before) {
     }
   }
   const auto held = [&](std::size_t i) {
-    return std::min(outcomes[i].limit, std::max(outcomes[i].award, consumers_[i].request));
+    const Consumer& consumer = consumers_[i];
+    const double least = std::max(consumer.request, std::min(consumer.floor, consumer.declared));
+    return std::min(outcomes[i].limit, std::max(outcomes[i].award, least));
   };
   const std::vector<double> before =
       divide(Demand::kClaimed, [&](std::size_t i) { return outcomes[i].limit; });

@@ -36,6 +36,7 @@ struct Consumer {
   double declared = market::kUncapped;
   double free = market::kUncapped;  // its limit while no pod is bound, within its ceiling
   double request = 0;
+  double floor = 0;  // by policy; a bound pod keeps it, up to its declared limit
   double factor = 1;
   double peak = 0;        // its demand might be as high as this, if its limit is raised
   bool may_lower = true;  // its limit may go below the declared one now

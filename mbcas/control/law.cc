@@ -327,6 +327,12 @@ static double threadsOf(const Cgroup& cgroup) {
   return std::max(static_cast<double>(*cgroup.threads), 1.0);
 }
 
+static Millicores presentUse(const Pod& pod) {
+  Millicores use;
+  for (const Container& container : pod.containers) use += container.need.last.usage;
+  return use;
+}
+
 // Where the machine was not sensed: the pods by their requests, and one consumer for everything
 // else.
 static std::vector<Cgroup> flatTree(const NodeInput& input) {
@@ -385,10 +391,7 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
     if (cgroup.cap) node.cap = cgroup.cap->cores();
     Millicores present = cgroup.inner ? Millicores(0) : cgroup.use;
     if (cgroup.pod) {
-      present = Millicores(0);
-      for (const Container& container : input.pods[*cgroup.pod].containers) {
-        present += container.need.last.usage;
-      }
+      present = presentUse(input.pods[*cgroup.pod]);
       node.cap = views_[*cgroup.pod].limit.cores();
     }
     node.demand = present.cores();
@@ -446,18 +449,25 @@ void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) 
     const std::size_t i = *cgroup.pod;
     const Pod& pod = input.pods[i];
     const PodView& view = views_[i];
-    const PodState& state = state_.pods[pod.id];
+    PodState& state = state_.pods[pod.id];
     places_[i] = c;
     consumer.managed = true;
     consumer.declared = view.declared.cores();
     consumer.free = view.free.cores();
     consumer.request = pod.request().cores();
     consumer.factor = pod.factor;
-    consumer.peak = view.use_peak.cores();
+    consumer.floor = view.floor.cores();
     consumer.may_lower = pod.may_lower && view.fresh && view.warm && input.divisible &&
                          settings_.reclaim != Reclaim::kNever &&
                          view.floor < roundUp(view.declared);
-    consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : view.use.cores();
+    // Work that waits for a limit of this law's making is no news of what the pod needs: the limit
+    // would be raised for it and lowered again in turns.
+    if (!state.held || presentUse(pod) < scaled(view.limit, kAtLimit)) {
+      state.demand = view.use;
+      state.peak = view.use_peak;
+    }
+    consumer.cgroup.demand = mostly(state.hungry) ? market::kUncapped : state.demand.cores();
+    consumer.peak = state.peak.cores();
   }
   for (auto entry = state_.consumers.begin(); entry != state_.consumers.end();) {
     entry =
@@ -537,6 +547,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   decision.answer = answer.limit;
   const bool begins = answer.constrained && !state.constrained;
   decision.constrained = state.constrained = answer.constrained;
+  state.held = answer.basis == Basis::kAward;
   decision.help = state.help.phase();
   decision.award = awards_[i];
   if (!isClassic(settings_)) tellIntervention(input, i, decision);

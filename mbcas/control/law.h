@@ -86,6 +86,9 @@ struct PodState {
   bool constrained = false;
   Help help{};
   std::uint32_t hungry = 0;  // at the last 32 samples, a bit each
+  bool held = false;         // its raise ends at its award, for the sake of others
+  Millicores demand;         // as last seen while that did not cut it off
+  Millicores peak;           // likewise
 };
 
 // What the law remembers of a consumer that is not managed.

@@ -13,9 +13,9 @@
 // In the long run that is weighted max-min fairness, x_i = min(want_i, weight_i * t) with one level
 // t for all siblings, which is the welfare clearing of the market (solver.h) with the weights as
 // bids. So there is one clearing for each inner cgroup, top-down. What a cgroup wants is what its
-// subtree demands within its caps. docs/market.md shows how close the real kernel is, and what is
-// left out: the kernel divides each CPU separately, so a group of one thread next to groups of many
-// has less or more than this.
+// subtree demands within its caps. test/kernel/division_test.cc compares this with the real kernel.
+// One thing is left out: the kernel divides each CPU separately, so a group of one thread next to
+// groups of many has less or more than this.
 //
 // Pure: no I/O, clock, log, randomness or global state. Time is linear in the number of nodes.
 #pragma once

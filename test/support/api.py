@@ -48,7 +48,11 @@ class Api:
 
 
 class ControlPlane:
-    """An etcd and an apiserver of its own, until the end of a `with`."""
+    """An etcd and an apiserver of its own, until the end of a `with`. Options are those of
+    `cluster control-plane`."""
+
+    def __init__(self, *options):
+        self._options = options
 
     @staticmethod
     def skip_reason():
@@ -56,8 +60,8 @@ class ControlPlane:
         return None if done.returncode == 0 else "Kubernetes is not built"
 
     def __enter__(self):
-        self._process = subprocess.Popen([TOOL, "control-plane", "--json"], text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([TOOL, "control-plane", "--json", *self._options],
+                                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         facts = json.loads(self._process.stdout.readline())
         self.kubeconfig, self._kubectl = facts["kubeconfig"], facts["kubectl"]
         self.api = Api(facts["server"], facts["caFile"], facts["token"])

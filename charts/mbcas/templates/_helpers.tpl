@@ -1,11 +1,28 @@
+{{- /* `helm upgrade --reuse-values` brings the values of the release before without the defaults of
+values that are new. Says so, instead of an error about the first one that is missing. */ -}}
+{{- define "mbcas.complete" -}}
+{{- $values := .Values -}}
+{{- range list "podDisruptionBudget" "criticalPodsQuota" "openshift" -}}
+{{- if not (hasKey $values .) -}}
+{{- fail (printf "the value %s has no default: use --reset-then-reuse-values instead of --reuse-values" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* A file of config/, in the namespace of the release. */ -}}
 {{- define "mbcas.file" -}}
 {{- .root.Files.Get .name | replace "mbcas-system" .root.Release.Namespace -}}
 {{- end -}}
 
+{{- /* The image of one part, by its digest where one is given, else by the tag. */ -}}
 {{- define "mbcas.image" -}}
 {{- with .root.Values.image.registry }}{{ . }}/{{ end -}}
-{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+mbcas-{{ .part }}
+{{- with get .root.Values.image.digests .part -}}
+@{{ . }}
+{{- else -}}
+:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end -}}
 {{- end -}}
 
 {{- /* Flags of the controller, as a list in YAML. */ -}}
