@@ -23,7 +23,7 @@ build: setup ## Build the release binaries into build/bin
 	@scripts/build release
 
 .PHONY: demo
-demo: setup ## See it work: four workloads on this machine, static limits, then the market
+demo: setup ## See it work: four workloads on this machine, static limits, the market, a hog
 	@scripts/build release mbcas
 	@build/bin/mbcas demo
 

@@ -1,4 +1,5 @@
-// mbcas demo: four workloads on this machine, first with static limits, then with the market.
+// mbcas demo: four workloads on this machine, first with static limits, then with the market, and
+// in the end next to an unmanaged process that wants every CPU.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <thread>
 
@@ -19,6 +21,7 @@
 #include "mbcas/host/plane.h"
 #include "mbcas/host/show.h"
 #include "mbcas/host/workload.h"
+#include "mbcas/kernel/cgroup.h"
 #include "mbcas/kernel/parse.h"
 #include "mbcas/sim/simulation.h"
 #include "mbcas/view/page.h"
@@ -33,6 +36,11 @@ using namespace literals;
 
 constexpr std::size_t kPods = 4;
 constexpr std::size_t kService = 3;
+constexpr std::size_t kHog = kPods;  // among the pods of the model
+constexpr const char* kHogName = "hog";
+
+enum Act : std::size_t { kStatic, kMarket, kWithHog, kActs };
+static_assert(kActs == Responses::kPhases);
 constexpr auto kInterval = 1s;
 constexpr double kMuchOtherWork = 0.1;  // of the CPUs, before it is worth a word
 
@@ -90,13 +98,13 @@ struct Moment {
   double used = 0;       // cores
   double throttled = 0;  // ms/s
   double limit = 0;      // cores; 0: none
+  double offered = 0;    // cores that it would use if nothing held it back
 };
 
 struct Phase {
   const char* name;
   std::vector<std::array<Moment, kPods>> seconds{};
-  double capacity = 0;  // of the last second, cores
-  double price = 0;     // highest
+  std::vector<double> hog{};  // cores that it used, in the same seconds
   sim::Latencies responses{};
 
   double mean(std::size_t pod, double Moment::* field) const {
@@ -104,7 +112,18 @@ struct Phase {
     for (const auto& second : seconds) sum += second[pod].*field;
     return seconds.empty() ? 0 : sum / static_cast<double>(seconds.size());
   }
+  double meanHog() const {
+    return hog.empty()
+               ? 0
+               : std::accumulate(hog.begin(), hog.end(), 0.0) / static_cast<double>(hog.size());
+  }
+  double lowestLimit(std::size_t pod) const {
+    double lowest = seconds.empty() ? 0 : seconds.front()[pod].limit;
+    for (const auto& second : seconds) lowest = std::min(lowest, second[pod].limit);
+    return lowest;
+  }
 };
+using Phases = std::array<Phase, kActs>;
 
 double percentile(const sim::Latencies& responses, double p) {
   return std::chrono::duration<double, std::milli>(responses.percentile(p)).count();
@@ -114,11 +133,30 @@ double percentile(const sim::Latencies& responses, double p) {
 class World {
  public:
   virtual ~World() = default;
-  virtual void begin(bool market) = 0;
-  // What happened since the last call; false: the user cannot be served any longer.
-  virtual view::NodeScreen tick(std::array<Moment, kPods>& moments) = 0;
+  // Acts follow each other: what runs in one goes on in the next.
+  virtual Result<void> begin(Act act) = 0;
+  // What happened since the last call.
+  virtual view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) = 0;
   virtual sim::Latencies responses() const = 0;  // of the phase
 };
+
+unsigned machineCpus() {
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+Millicores milli(double cores) {
+  return Millicores(std::llround(cores * 1000));
+}
+
+view::PodLine hogLine(double used, unsigned cpus) {
+  return {.name = kHogName,
+          .need = milli(cpus),
+          .limit = std::nullopt,
+          .usage = milli(used),
+          .throttled = Millicores(0),
+          .throttling = {},
+          .note = "left alone: it is not managed"};
+}
 
 class KernelWorld final : public World {
  public:
@@ -128,8 +166,18 @@ class KernelWorld final : public World {
     auto world = std::unique_ptr<KernelWorld>(new KernelWorld);
     if (!world->shared_) return failure("no memory to share with the service");
     host::HostConfig config;
+    world->mounts_ = mounts;
+    for (std::size_t i = 0; i < kPods; ++i) world->nominal_[i] = demandOf(pods[i].load);
+    world->service_rate_ = pods[kService].load.rate;
+    world->service_work_ = std::chrono::duration<double>(pods[kService].load.work).count();
+    world->offered_at_ = world->clock_.monotonic();
+    const std::string own = fmt::format("/mbcas-demo-{}/", ::getpid());
+    world->hog_cgroup_ = own + kHogName;
+    if (auto made = host::makeCgroup(mounts, ledger, world->hog_cgroup_); !made) {
+      return failure(std::move(made).error());
+    }
     for (const DemoPod& pod : pods) {
-      const std::string cgroup = fmt::format("/mbcas-demo-{}/{}", ::getpid(), pod.name);
+      const std::string cgroup = own + pod.name;
       if (auto made = host::makeCgroup(mounts, ledger, cgroup); !made) {
         return failure(std::move(made).error());
       }
@@ -137,7 +185,7 @@ class KernelWorld final : public World {
           {.name = pod.name, .cgroup = cgroup, .request = pod.request, .limit = pod.limit});
     }
     host::Settings settings;
-    settings.demand.cpus = std::max(1U, std::thread::hardware_concurrency());
+    settings.demand.cpus = machineCpus();
     world->plane_ = std::make_unique<host::Plane>(mounts, config, settings, world->clock_, ledger);
     world->plane_->setDryRun(false);
     world->plane_->tick();  // writes the static limits
@@ -151,27 +199,78 @@ class KernelWorld final : public World {
     return world;
   }
 
-  void begin(bool market) override {
-    shared_->phase = market ? 1 : 0;
-    plane_->setDryRun(!market);
+  Result<void> begin(Act act) override {
+    shared_->phase = act;
+    plane_->setDryRun(act == kStatic);
+    return act == kWithHog ? startHog() : Result<void>();
   }
 
-  view::NodeScreen tick(std::array<Moment, kPods>& moments) override {
+  view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) override {
     const host::View& view = plane_->tick();
+    const std::array<double, kPods> offered = offeredNow();
     for (const host::PodView& pod : view.pods) {
       for (std::size_t i = 0; i < kPods; ++i) {
         if (pod.name != names_[i]) continue;
         moments[i] = {pod.usage.cores(), static_cast<double>(pod.blocked.count()),
-                      pod.limit ? pod.limit->cores() : 0};
+                      pod.limit ? pod.limit->cores() : 0, offered[i]};
       }
     }
-    return show_.screen(view);
+    hog = hogUse();
+    view::NodeScreen screen = show_.screen(view);
+    if (hog_) screen.pods.push_back(hogLine(hog, machineCpus()));
+    return screen;
   }
 
   sim::Latencies responses() const override { return shared_->of_phase[shared_->phase]; }
 
  private:
   KernelWorld() : shared_(shareResponses()) {}
+
+  // With the weight that a BestEffort pod has: the least on cgroup v1, and on v2.
+  Result<void> startHog() {
+    const bool v2 = mounts_.version == kernel::Version::kV2;
+    std::ofstream weight(mounts_.cpu + hog_cgroup_ + (v2 ? "/cpu.weight" : "/cpu.shares"));
+    if (!(weight << (v2 ? 1 : 2) << std::flush)) return failure("the hog's weight: not written");
+    const unsigned threads = machineCpus();
+    Result<host::Workload> started =
+        host::Workload::start(mounts_, hog_cgroup_, [threads] { runGreedy(threads); });
+    if (!started) return failure(std::move(started).error());
+    workloads_.push_back(*std::move(started));
+    Result<kernel::Cgroup> opened = kernel::Cgroup::open(mounts_, hog_cgroup_);
+    if (!opened) return failure(std::move(opened).error());
+    hog_ = std::make_unique<kernel::Cgroup>(*std::move(opened));
+    (void)hogUse();
+    return {};
+  }
+
+  // Cores, since the last call. What the service was asked for is counted, whether it was served or
+  // not.
+  std::array<double, kPods> offeredNow() {
+    std::array<double, kPods> offered = nominal_;
+    const MonotonicTime now = clock_.monotonic();
+    if (!arrivals_ && shared_->began != 0) {
+      arrivals_.emplace(service_rate_, Nanos(shared_->began.load()));
+      (void)arrivals_->countUntil(offered_at_.time_since_epoch());
+    }
+    if (arrivals_ && now > offered_at_) {
+      offered[kService] = static_cast<double>(arrivals_->countUntil(now.time_since_epoch())) *
+                          service_work_ / std::chrono::duration<double>(now - offered_at_).count();
+    }
+    offered_at_ = now;
+    return offered;
+  }
+
+  // Cores, since the last call.
+  double hogUse() {
+    if (!hog_) return 0;
+    const kernel::ReadResult<Nanos> used = hog_->usage();
+    const MonotonicTime now = clock_.monotonic();
+    if (!used || now <= hog_at_) return 0;
+    const double cores = std::chrono::duration<double>(*used - hog_used_) / (now - hog_at_);
+    hog_used_ = *used;
+    hog_at_ = now;
+    return cores;
+  }
 
   std::function<void()> body(const sim::WorkloadSpec& load) {
     using std::chrono::duration_cast, std::chrono::microseconds;
@@ -194,41 +293,65 @@ class KernelWorld final : public World {
                                                             "service"};
   const SystemClock clock_;
   SharedResponses shared_;
+  kernel::Mounts mounts_;
   std::unique_ptr<host::Plane> plane_;
   std::vector<host::Workload> workloads_;
+  std::array<double, kPods> nominal_{};  // cores, by what each is made to do
+  double service_rate_ = 0;              // requests a second
+  double service_work_ = 0;              // CPU seconds each
+  std::optional<Arrivals> arrivals_;
+  MonotonicTime offered_at_{};  // the last look at them
+  std::string hog_cgroup_;
+  std::unique_ptr<kernel::Cgroup> hog_;  // from its start on
+  Nanos hog_used_{0};                    // at the last look, ...
+  MonotonicTime hog_at_{};               // ... which was then
   host::Show show_;
 };
 
 class ModelWorld final : public World {
  public:
-  ModelWorld(unsigned cpus, const std::array<DemoPod, kPods>& pods) {
+  // The hog comes so long after the market.
+  ModelWorld(unsigned cpus, const std::array<DemoPod, kPods>& pods, Nanos hog_after) {
     scenario_ = {.name = "demo", .cpus = cpus, .duration = 1h, .settle = 0s};
     for (const DemoPod& pod : pods) {
       scenario_.pods.push_back(
           {.name = pod.name,
            .containers = {{.limit = pod.limit, .request = pod.request, .workload = pod.load}}});
     }
-    capacity_ = Millicores(900) * static_cast<std::int64_t>(cpus);
+    with_hog_ = scenario_;
+    const sim::WorkloadSpec spin{.kind = sim::WorkloadSpec::Kind::kSpin,
+                                 .threads = static_cast<int>(cpus)};
+    with_hog_.pods.push_back({.name = kHogName,
+                              .containers = {{.workload = spin}},
+                              .managed = false,
+                              .start = hog_after});
   }
 
-  void begin(bool market) override {
+  Result<void> begin(Act act) override {
+    hog_is_there_ = act == kWithHog;
+    if (hog_is_there_) {  // in the same world
+      before_ = allResponses();
+      return {};
+    }
     simulation_.reset();
-    policy_ = *sim::makePolicy(market ? "responsive" : "static", scenario_.cpus);
-    simulation_ = std::make_unique<sim::Simulation>(scenario_, *policy_);
+    policy_ = *sim::makePolicy(act == kStatic ? "static" : "responsive", scenario_.cpus);
+    simulation_ =
+        std::make_unique<sim::Simulation>(act == kStatic ? scenario_ : with_hog_, *policy_);
+    before_ = {};
+    return {};
   }
 
-  view::NodeScreen tick(std::array<Moment, kPods>& moments) override {
+  view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) override {
     simulation_->step();
-    view::NodeScreen screen{.title = "", .capacity = capacity_, .usage = Millicores(0)};
-    double demand = 0;
+    view::NodeScreen screen{
+        .title = "",
+        .capacity = Millicores(1000) * static_cast<std::int64_t>(scenario_.cpus),
+        .usage = Millicores(0)};
     for (std::size_t i = 0; i < kPods; ++i) {
       const sim::Simulation::Moment& moment = simulation_->moments()[i];
-      moments[i] = {moment.used, moment.throttled * 1000, moment.limit ? moment.limit->cores() : 0};
+      moments[i] = {moment.used, moment.throttled * 1000, moment.limit ? moment.limit->cores() : 0,
+                    moment.offered};
       past_[i].push_back(moments[i].throttled);
-      demand += demandOf(scenario_.pods[i].containers[0].workload);
-      const auto milli = [](double cores) {
-        return Millicores(static_cast<std::int64_t>(std::lround(cores * 1000)));
-      };
       screen.usage += milli(moment.used);
       screen.pods.push_back({.name = scenario_.pods[i].name,
                              .need = milli(moment.offered),
@@ -237,22 +360,36 @@ class ModelWorld final : public World {
                              .throttled = milli(moment.throttled),
                              .throttling = past_[i]});
     }
-    screen.scarce = demand > capacity_.cores();
+    hog = 0;
+    if (hog_is_there_) {
+      hog = simulation_->moments()[kHog].used;
+      screen.usage += milli(hog);
+      screen.pods.push_back(hogLine(hog, scenario_.cpus));
+    }
+    if (const control::NodeDecision* const decision = policy_->decision()) {
+      screen.scarce = decision->scarce;
+      screen.price = decision->price;
+      screen.welfare = decision->welfare;
+    }
     return screen;
   }
 
-  sim::Latencies responses() const override {
+  sim::Latencies responses() const override { return allResponses().since(before_); }
+
+ private:
+  sim::Latencies allResponses() const {
     sim::Latencies all;
     all.add(simulation_->node().workload(static_cast<int>(kService), 0).latencies());
     return all;
   }
 
- private:
   sim::Scenario scenario_;
+  sim::Scenario with_hog_;
   std::unique_ptr<sim::Policy> policy_;
   std::unique_ptr<sim::Simulation> simulation_;
   std::array<std::vector<double>, kPods> past_;
-  Millicores capacity_;
+  sim::Latencies before_;  // of the acts before in the same world
+  bool hog_is_there_ = false;
 };
 
 // CPUs that everything else on the machine keeps busy, measured for a moment.
@@ -284,20 +421,25 @@ struct DemoFlags {
 struct Outcome {
   double throttled = 0;  // ms/s, of the three pods that could be satisfied
   double p50 = 0, p99 = 0;
-  double utilisation = 0;  // of the whole machine
+  double utilisation = 0;  // of the whole machine, by the four
+  double hog = 0;          // likewise, by the hog
   double welfare = 0;      // weighted geometric mean of the part of its demand that each got
 };
 
 Outcome outcomeOf(const Phase& phase, const std::array<DemoPod, kPods>& pods, unsigned cpus) {
   Outcome outcome{.p50 = percentile(phase.responses, 0.5),
-                  .p99 = percentile(phase.responses, 0.99)};
+                  .p99 = percentile(phase.responses, 0.99),
+                  .hog = phase.meanHog() / cpus};
   double weights = 0;
   for (std::size_t i = 0; i < kPods; ++i) {
     const double used = phase.mean(i, &Moment::used);
-    const double demand = std::min(demandOf(pods[i].load), static_cast<double>(cpus));
+    // By what was offered in these very seconds: requests come at random, and a quiet act is no
+    // loss.
+    const double demand = std::min(phase.mean(i, &Moment::offered), static_cast<double>(cpus));
     const double weight = control::weightOf(pods[i].request);
     outcome.utilisation += used / cpus;
-    outcome.welfare += weight * std::log(std::clamp(used / demand, 1e-3, 1.0));
+    const double share = demand > 0 ? used / demand : 1;
+    outcome.welfare += weight * std::log(std::clamp(share, 1e-3, 1.0));
     weights += weight;
     if (demand < cpus) outcome.throttled += phase.mean(i, &Moment::throttled);
   }
@@ -305,39 +447,58 @@ Outcome outcomeOf(const Phase& phase, const std::array<DemoPod, kPods>& pods, un
   return outcome;
 }
 
-view::Table summary(const std::array<Phase, 2>& phases, const std::array<Outcome, 2>& outcomes,
-                    const std::array<DemoPod, kPods>& pods) {
-  view::Table table({{"", view::Table::Align::kLeft}, {phases[0].name}, {phases[1].name}});
-  for (std::size_t i = 0; i < kPods; ++i) {
-    const auto text = [&](const Phase& phase) {
-      return fmt::format("{:.0f} ms/s", phase.mean(i, &Moment::throttled));
-    };
-    table.row({fmt::format("throttled: {}", pods[i].name), text(phases[0]), text(phases[1])});
-  }
-  const auto row = [&](const char* what, auto text) {
-    table.row({what, text(outcomes[0]), text(outcomes[1])});
+// The rows of the comparison: a name, and the text of each act.
+std::vector<std::vector<std::string>> comparison(const Phases& phases,
+                                                 const std::array<Outcome, kActs>& outcomes,
+                                                 const std::array<DemoPod, kPods>& pods) {
+  std::vector<std::vector<std::string>> rows{{""}};
+  for (const Phase& phase : phases) rows[0].emplace_back(phase.name);
+  const auto row = [&](std::string what, auto text) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    cells.push_back(std::move(what));
+    for (std::size_t act = 0; act < kActs; ++act) cells.push_back(text(phases[act], outcomes[act]));
   };
-  row("service: median response", [](const Outcome& o) { return fmt::format("{:.0f} ms", o.p50); });
-  row("service: 99th percentile", [](const Outcome& o) { return fmt::format("{:.0f} ms", o.p99); });
-  row("machine used by the four",
-      [](const Outcome& o) { return fmt::format("{:.0f} %", o.utilisation * 100); });
+  for (std::size_t i = 0; i < kPods; ++i) {
+    row(fmt::format("throttled: {}", pods[i].name), [i](const Phase& phase, const Outcome&) {
+      return fmt::format("{:.0f} ms/s", phase.mean(i, &Moment::throttled));
+    });
+  }
+  row("service: median response",
+      [](const Phase&, const Outcome& outcome) { return fmt::format("{:.0f} ms", outcome.p50); });
+  row("service: 99th percentile",
+      [](const Phase&, const Outcome& outcome) { return fmt::format("{:.0f} ms", outcome.p99); });
+  row("machine used by the four", [](const Phase&, const Outcome& outcome) {
+    return fmt::format("{:.0f} %", outcome.utilisation * 100);
+  });
+  row("machine used by the hog", [&](const Phase& phase, const Outcome& outcome) {
+    return &phase == &phases[kWithHog] ? fmt::format("{:.1f} %", outcome.hog * 100) : "-";
+  });
   row("Nash welfare (1: all have all)",
-      [](const Outcome& o) { return fmt::format("{:.2f}", o.welfare); });
+      [](const Phase&, const Outcome& outcome) { return fmt::format("{:.2f}", outcome.welfare); });
+  return rows;
+}
+
+view::Table summary(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<view::Table::Column> columns{{rows[0][0], view::Table::Align::kLeft}};
+  for (std::size_t act = 1; act < rows[0].size(); ++act) columns.push_back({rows[0][act]});
+  view::Table table(std::move(columns));
+  for (std::size_t i = 1; i < rows.size(); ++i) table.row(rows[i]);
   return table;
 }
 
-std::string toJson(const std::array<Phase, 2>& phases, const std::array<Outcome, 2>& outcomes,
+std::string toJson(const Phases& phases, const std::array<Outcome, kActs>& outcomes,
                    const std::array<DemoPod, kPods>& pods, bool model) {
   std::string out;
   JsonWriter json(out);
   json.beginObject().key("on").value(model ? "model" : "kernel").key("phases").beginArray();
-  for (std::size_t p = 0; p < 2; ++p) {
+  for (std::size_t p = 0; p < kActs; ++p) {
     json.beginObject();
     json.key("name").value(phases[p].name);
     json.key("seconds").value(phases[p].seconds.size());
     json.key("p50Milliseconds").value(outcomes[p].p50);
     json.key("p99Milliseconds").value(outcomes[p].p99);
     json.key("utilisation").value(outcomes[p].utilisation);
+    json.key("hogUsedCores").value(phases[p].meanHog());
     json.key("welfare").value(outcomes[p].welfare);
     json.key("pods").beginArray();
     for (std::size_t i = 0; i < kPods; ++i) {
@@ -347,6 +508,7 @@ std::string toJson(const std::array<Phase, 2>& phases, const std::array<Outcome,
       json.key("throttledMillisecondsPerSecond").value(phases[p].mean(i, &Moment::throttled));
       json.key("lastLimitCores")
           .value(phases[p].seconds.empty() ? 0 : phases[p].seconds.back()[i].limit);
+      json.key("lowestLimitCores").value(phases[p].lowestLimit(i));
       json.endObject();
     }
     json.endArray().endObject();
@@ -355,31 +517,26 @@ std::string toJson(const std::array<Phase, 2>& phases, const std::array<Outcome,
   return out;
 }
 
-std::string page(const std::array<Phase, 2>& phases, const std::array<Outcome, 2>& outcomes,
-                 const std::array<DemoPod, kPods>& pods, const std::string& where) {
-  view::Page page("MBCAS: static limits, then the market");
-  page.paragraph(where);
-  std::vector<std::vector<std::string>> rows{{"", phases[0].name, phases[1].name}};
-  for (std::size_t i = 0; i < kPods; ++i) {
-    rows.push_back({fmt::format("{}: throttled", pods[i].name),
-                    fmt::format("{:.0f} ms/s", phases[0].mean(i, &Moment::throttled)),
-                    fmt::format("{:.0f} ms/s", phases[1].mean(i, &Moment::throttled))});
+view::Series hogSeries(const Phases& phases) {
+  view::Series series{.name = kHogName, .points = {}};
+  double x = 0;
+  for (const Phase& phase : phases) {
+    for (const double used : phase.hog) series.points.push_back({x++, used});
   }
-  const auto row = [&](const char* what, double Outcome::* field, double factor, const char* unit,
-                       int digits) {
-    rows.push_back({what, fmt::format("{:.{}f}{}", outcomes[0].*field * factor, digits, unit),
-                    fmt::format("{:.{}f}{}", outcomes[1].*field * factor, digits, unit)});
-  };
-  row("service: median response time", &Outcome::p50, 1, " ms", 0);
-  row("service: 99th percentile", &Outcome::p99, 1, " ms", 0);
-  row("machine used by the four", &Outcome::utilisation, 100, " %", 0);
-  row("Nash welfare (1: everybody has everything)", &Outcome::welfare, 1, "", 2);
+  return series;
+}
+
+std::string page(const Phases& phases, const std::vector<std::vector<std::string>>& rows,
+                 const std::array<DemoPod, kPods>& pods, const std::string& where) {
+  view::Page page("MBCAS: static limits, the market, and a hog");
+  page.paragraph(where);
   page.table(rows);
   page.heading("The pods");
   std::vector<std::vector<std::string>> what{{"pod", "what it does", "declared limit"}};
   for (const DemoPod& pod : pods) {
     what.push_back({pod.name, pod.what, fmt::format("{}m", pod.limit.count())});
   }
+  what.push_back({kHogName, "comes last, is not managed, and wants every CPU", "none"});
   page.table(what);
   const auto course = [&](const char* title, const char* unit, double Moment::* field,
                           double factor, bool stepped) {
@@ -394,7 +551,10 @@ std::string page(const std::array<Phase, 2>& phases, const std::array<Outcome, 2
       }
       plot.series.push_back(std::move(series));
     }
-    plot.marks.push_back({static_cast<double>(phases[0].seconds.size()), "market"});
+    if (field == &Moment::used) plot.series.push_back(hogSeries(phases));
+    const auto market = static_cast<double>(phases[kStatic].seconds.size());
+    plot.marks.push_back({market, "market"});
+    plot.marks.push_back({market + static_cast<double>(phases[kMarket].seconds.size()), kHogName});
     page.plot(plot);
   };
   page.heading("Throttling");
@@ -406,35 +566,49 @@ std::string page(const std::array<Phase, 2>& phases, const std::array<Outcome, 2
   return page.toString();
 }
 
-// Runs both phases; false if the user had enough before the end.
-bool play(World& world, std::array<Phase, 2>& phases, const DemoFlags& flags,
-          const std::string& where, bool real_time) {
+// Seconds of each act: the market has at least half of the time.
+std::array<int, kActs> lengths(int seconds) {
+  const int quarter = std::max(3, seconds / 4);
+  return {quarter, seconds - 2 * quarter, quarter};
+}
+
+std::string plainLine(int elapsed, const char* act, const view::NodeScreen& picture) {
+  std::string line = fmt::format("{:>3} s  {:<14}", elapsed, act);
+  for (const view::PodLine& pod : picture.pods) {
+    line += pod.limit ? fmt::format("  {} {}m/{}m {} ms/s", pod.name, pod.usage.count(),
+                                    pod.limit->count(), pod.throttled.count())
+                      : fmt::format("  {} {}m", pod.name, pod.usage.count());
+  }
+  return line;
+}
+
+// Runs all acts; false if the user had enough before the end, or an act could not begin.
+bool play(World& world, Phases& phases, const DemoFlags& flags, const std::string& where,
+          bool real_time) {
   const bool live = isTerminal() && !flags.plain && !flags.json;
   Patience patience(live);
   std::unique_ptr<Screen> screen = live ? std::make_unique<Screen>() : nullptr;
   const SystemClock clock;
-  const int before = std::max(5, flags.seconds / 4);
   int elapsed = 0;
   // A model is as fast as one likes: slow enough to be watched, or at once.
   const Nanos pause = real_time ? Nanos(kInterval) : live ? Nanos(100ms) : Nanos(0);
   MonotonicTime next = clock.monotonic();
-  for (std::size_t p = 0; p < 2; ++p) {
-    Phase& phase = phases[p];
-    world.begin(p == 1);
-    const int length = p == 0 ? before : std::max(5, flags.seconds - before);
-    for (int second = 0; second < length; ++second) {
+  for (const Act act : {kStatic, kMarket, kWithHog}) {
+    Phase& phase = phases[act];
+    if (const Result<void> begun = world.begin(act); !begun) {
+      complain("mbcas", begun.error().message());
+      return false;
+    }
+    for (int second = 0; second < lengths(flags.seconds)[act]; ++second) {
       next = std::max(next + pause, clock.monotonic());
       if (!patience.wait(next - clock.monotonic())) return false;
       std::array<Moment, kPods> moments;
-      view::NodeScreen picture = world.tick(moments);
+      view::NodeScreen picture = world.tick(moments, phase.hog.emplace_back(0));
       phase.seconds.push_back(moments);
       phase.responses = world.responses();
-      phase.capacity = picture.capacity.cores();
-      phase.price = std::max(phase.price, picture.price.value_or(phase.price));
       ++elapsed;
       picture.title = fmt::format("mbcas demo: {}", phase.name);
-      picture.subtitle =
-          fmt::format("{} of {} s   q: quit", elapsed, before + flags.seconds - before);
+      picture.subtitle = fmt::format("{} of {} s   q: quit", elapsed, flags.seconds);
       picture.notes.insert(picture.notes.begin(), where);
       const std::string response =
           fmt::format("service: median {:.0f} ms, 99th percentile {:.0f} ms so far in this phase",
@@ -444,12 +618,7 @@ bool play(World& world, std::array<Phase, 2>& phases, const DemoFlags& flags,
         const TerminalSize size = terminalSize();
         screen->draw(view::render(picture, size.width, size.height, wantsColours()));
       } else if (!flags.json) {
-        std::string line = fmt::format("{:>3} s  {:<14}", elapsed, phase.name);
-        for (const view::PodLine& pod : picture.pods) {
-          line += fmt::format("  {} {}m/{}m {} ms/s", pod.name, pod.usage.count(),
-                              pod.limit ? pod.limit->count() : 0, pod.throttled.count());
-        }
-        fmt::print("{}\n", line);
+        fmt::print("{}\n", plainLine(elapsed, phase.name, picture));
         std::fflush(stdout);
       }
     }
@@ -458,11 +627,9 @@ bool play(World& world, std::array<Phase, 2>& phases, const DemoFlags& flags,
 }
 
 int demo(const DemoFlags& flags) {
-  const unsigned cpus = flags.model && flags.cpus > 0
-                            ? flags.cpus
-                            : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned cpus = flags.model && flags.cpus > 0 ? flags.cpus : machineCpus();
   const std::array<DemoPod, kPods> pods = demoPods(cpus);
-  std::array<Phase, 2> phases{Phase{"static limits"}, Phase{"the market"}};
+  Phases phases{Phase{"static limits"}, Phase{"the market"}, Phase{"with a hog"}};
   std::string where;
   std::string why_model = flags.model ? "as asked" : "";
   bool whole = false;
@@ -507,24 +674,27 @@ int demo(const DemoFlags& flags) {
     where = fmt::format("On a model of the kernel with {} CPUs, not on this machine: {}.", cpus,
                         why_model);
     if (!flags.json) fmt::print("{}\n", where);
-    ModelWorld world(cpus, pods);
+    ModelWorld world(cpus, pods, std::chrono::seconds(lengths(flags.seconds)[kMarket]));
     whole = play(world, phases, flags, where, false);
   }
   if (!whole) {
     fmt::print(stderr, "mbcas: stopped; everything is as it was\n");
     return kFailed;
   }
-  const std::array<Outcome, 2> outcomes{outcomeOf(phases[0], pods, cpus),
-                                        outcomeOf(phases[1], pods, cpus)};
+  std::array<Outcome, kActs> outcomes;
+  for (std::size_t act = 0; act < kActs; ++act) {
+    outcomes[act] = outcomeOf(phases[act], pods, cpus);
+  }
+  const std::vector<std::vector<std::string>> rows = comparison(phases, outcomes, pods);
   if (flags.json) {
     fmt::print("{}\n", toJson(phases, outcomes, pods, !why_model.empty()));
   } else {
     if (isTerminal() && !flags.plain) fmt::print("{}\n", where);
-    fmt::print("\n{}", summary(phases, outcomes, pods).toString(wantsColours()));
+    fmt::print("\n{}", summary(rows).toString(wantsColours()));
   }
   if (!flags.report.empty()) {
     std::ofstream file(flags.report);
-    file << page(phases, outcomes, pods, where) << std::flush;
+    file << page(phases, rows, pods, where) << std::flush;
     if (!file) {
       fmt::print(stderr, "mbcas: {}: cannot be written\n", flags.report);
       return kFailed;
@@ -537,10 +707,12 @@ int demo(const DemoFlags& flags) {
 }  // namespace
 
 void addDemo(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("demo", "See it work: four workloads, static limits, then the market");
+  CLI::App* command = app.add_subcommand(
+      "demo", "See it work: four workloads, static limits, the market, and a hog");
   const auto flags = std::make_shared<DemoFlags>();
-  command->add_option("--seconds", flags->seconds, "How long; the first quarter has static limits")
+  command
+      ->add_option("--seconds", flags->seconds,
+                   "How long; the first quarter has static limits, the last one a hog")
       ->check(CLI::Range(10, 3600))
       ->capture_default_str();
   command->add_option("--report", flags->report, "HTML report to write; empty: none")
@@ -558,8 +730,10 @@ void addDemo(CLI::App& app, int& exit_code) {
   command->add_option("--state", flags->state, "File that remembers what was changed")
       ->capture_default_str();
   command->footer(
-      "Makes four cgroups of its own and removes them at the end, also on Ctrl-C; nothing else on\n"
-      "the machine is touched. Without root, or without cgroups, the same runs on a model.\n\n"
+      "Makes cgroups of its own and removes them at the end, also on Ctrl-C; nothing else on the\n"
+      "machine is touched. The hog is a process that is not managed and wants every CPU, with the\n"
+      "kernel weight of a BestEffort pod. Without root, or without cgroups, the same runs on a\n"
+      "model.\n\n"
       "Example: mbcas demo --seconds 30");
   command->callback([flags, &exit_code] { exit_code = demo(*flags); });
 }

@@ -7,8 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "mbcas/sim/random.h"
-
 namespace mbcas::cli {
 namespace {
 
@@ -51,6 +49,16 @@ void runGreedy(unsigned threads) {
   while (true) burn(std::chrono::seconds(1));
 }
 
+void Arrivals::pop() {
+  next_ += nanoseconds(static_cast<std::int64_t>(random_.exponential(mean_)));
+}
+
+std::uint64_t Arrivals::countUntil(nanoseconds time) {
+  std::uint64_t count = 0;
+  for (; next_ <= time; pop()) ++count;
+  return count;
+}
+
 void Unmap::operator()(Responses* responses) const {
   ::munmap(responses, sizeof *responses);
 }
@@ -63,13 +71,13 @@ SharedResponses shareResponses() {
 }
 
 void runService(double rate, std::chrono::microseconds work, Responses& responses) {
-  sim::Random random(42);
-  nanoseconds arrival = now(CLOCK_MONOTONIC);
-  while (true) {
-    arrival += nanoseconds(static_cast<std::int64_t>(random.exponential(1e9 / rate)));
+  const nanoseconds began = now(CLOCK_MONOTONIC);
+  responses.began = began.count();
+  for (Arrivals arrivals(rate, began);; arrivals.pop()) {
+    const nanoseconds arrival = arrivals.next();
     sleepUntil(arrival);
     burn(work);
-    const int phase = responses.phase.load(std::memory_order_relaxed);
+    const std::size_t phase = responses.phase.load(std::memory_order_relaxed);
     responses.of_phase[phase].add(now(CLOCK_MONOTONIC) - arrival);
   }
 }

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "mbcas/sim/latencies.h"
+#include "mbcas/sim/random.h"
 
 namespace mbcas::cli {
 
@@ -17,10 +19,27 @@ namespace mbcas::cli {
 // Every thread always wants to run.
 [[noreturn]] void runGreedy(unsigned threads);
 
+// When requests of the service come: at random, `rate` a second. The same for the same beginning,
+// so that they can be counted without asking the service, which may be far behind.
+class Arrivals {
+ public:
+  Arrivals(double rate, std::chrono::nanoseconds began) : mean_(1e9 / rate), next_(began) { pop(); }
+  std::chrono::nanoseconds next() const { return next_; }
+  void pop();
+  std::uint64_t countUntil(std::chrono::nanoseconds time);  // takes them off
+
+ private:
+  sim::Random random_{42};
+  double mean_;  // ns between two
+  std::chrono::nanoseconds next_;
+};
+
 // Response times, shared with the process that shows them.
 struct Responses {
-  std::atomic<int> phase{0};  // which of the two to add to
-  sim::Latencies of_phase[2];
+  static constexpr std::size_t kPhases = 3;
+  std::atomic<std::size_t> phase{0};  // which of them to add to
+  sim::Latencies of_phase[kPhases];
+  std::atomic<std::int64_t> began{0};  // CLOCK_MONOTONIC in ns, of the service; 0: not yet
 };
 struct Unmap {
   void operator()(Responses* responses) const;

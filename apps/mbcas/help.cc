@@ -24,7 +24,7 @@ constexpr Topic kTopics[] = {
     {"quickstart", "From nothing to a cluster whose limits follow the load",
      R"(See it work, without a cluster:
 
-  mbcas demo                         # four workloads; static limits, then the market
+  mbcas demo                         # four workloads; static limits, the market, and a hog
 
 On a machine of your own, without Kubernetes:
 
@@ -54,13 +54,16 @@ MS/S       throttled: thread time that limits held back, in milliseconds per sec
            exceed 1000: several threads can wait
 PRESS      pressure: share of time in which some thread of the pod waited for a CPU, because of
            its limit or of its neighbours
-PRICE      of CPU on the pod's node: 0 while there is enough for all; else what one more millicore
-           is worth, in units of weight. "over": not even the floors fit
+PRICE      of CPU on the pod's node: 0 while every managed pod has all that it could use; else what
+           one more millicore is worth, in units of weight. "over" (profile classic): not even the
+           floors fit
 PHASE      Pending: work in progress. Applied: in force. Failed: tried again, later each time.
            "-": no PodAllocation, so it is left alone or not seen yet; `mbcas explain` says
 USED       CPU in use, over the last second
 DECLARED   limit that the pod's owner wrote
 DESIRED    limit that its agent decided on
+AWARD      CPU that the market gives the pod: the kernel's division, with the weight of each pod
+           times the factor of its priority
 WHY        the reason for it, or why the pod is left alone
 WEIGHT     in `inspect machine`: the kernel's weight of a cgroup among its siblings, 1024 by default
 CAP, USE   in `inspect machine`: quota of a cgroup, and CPU in use there and below
@@ -70,7 +73,8 @@ CAP, USE   in `inspect machine`: quota of a cgroup, and CPU in use there and bel
      R"(off          every pod has what it declared
 recommend    the same, and status says what would be set
 raise-only   limits are raised, never set below what was declared
-full         the default: also lower, while CPU is scarce or a quota is short
+full         the default: also lower, for a more important pod that is short of CPU, or where a
+             quota is short
 
 For the cluster: key `mode` of ConfigMap mbcas-system/mbcas. For a namespace, over it:
 
@@ -97,8 +101,9 @@ A pod that is restored and still managed is changed again; to keep it as it is, 
 )"},
     {"annotations", "What can be written on pods and namespaces", R"(On a pod (annotations):
 
-  mbcas.io/min-cpu=250m              its limit is never below
-  mbcas.io/max-cpu=2                 and never above
+  mbcas.io/min-cpu=250m              where limits are trimmed to needs (reclaim: always, profile
+                                     classic) its limit is never below
+  mbcas.io/max-cpu=2                 its limit is never above
   mbcas.io/manage-guaranteed=true    a Guaranteed pod too: request and limit move together
   mbcas.io/managed=false             left alone (also as a label, also on the namespace)
 

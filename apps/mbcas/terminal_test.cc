@@ -138,8 +138,10 @@ TEST(DemoInATerminal, PlaysToItsEnd) {
       {.columns = 80, .rows = 24}, kNoColours);
   ASSERT_TRUE(terminal.untilShows("3 of 12 s")) << terminal.screen().text();
   expectGolden("test/golden/cli/terminal-demo-static.txt", terminal.seen());
-  ASSERT_TRUE(terminal.untilShows("12 of 12 s")) << terminal.screen().text();
+  ASSERT_TRUE(terminal.untilShows(" 9 of 12 s")) << terminal.screen().text();
   expectGolden("test/golden/cli/terminal-demo-market.txt", terminal.seen());
+  ASSERT_TRUE(terminal.untilShows("12 of 12 s")) << terminal.screen().text();
+  expectGolden("test/golden/cli/terminal-demo-hog.txt", terminal.seen());
   expectLeft(terminal);
   EXPECT_FALSE(terminal.screen().coloured());
   expectGolden("test/golden/cli/terminal-demo-end.txt", terminal.screen().text());

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   mbcas top                       # live, the pods of the context's namespace
-  mbcas top -A --sort price       # the whole cluster, the scarcest nodes first
+  mbcas top -A --sort price       # the whole cluster, nodes that are short of CPU first
   mbcas top -n shop -l app=web -o wide | less
   mbcas top --host                # the pods of `mbcas run` on this machine
 

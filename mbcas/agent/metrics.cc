@@ -40,13 +40,16 @@ double number(std::uint64_t count) {
 
 std::string metricsText(const View& view, const AgentCounters& counters) {
   Text text;
-  text.metric("mbcas_node_capacity_cores", "gauge", "What managed pods may use together",
+  text.metric("mbcas_node_capacity_cores", "gauge",
+              "CPU that is shared; profile classic: by the managed pods alone",
               cores(view.node.capacity));
-  text.metric("mbcas_node_demand_cores", "gauge", "What they use and would use, median of 30 s",
-              cores(view.node.demand));
+  text.metric("mbcas_node_demand_cores", "gauge",
+              "What managed pods use and would use, median of 30 s", cores(view.node.demand));
   text.metric("mbcas_node_unmanaged_use_cores", "gauge", "Use of everything else on the node",
               cores(view.unmanaged_use));
-  text.metric("mbcas_node_scarce", "gauge", "1 while CPU is scarce", view.node.scarce ? 1 : 0);
+  text.metric("mbcas_node_scarce", "gauge",
+              "1 while some managed pod could use more than the market gives it",
+              view.node.scarce ? 1 : 0);
   if (view.node.price) {
     text.metric("mbcas_node_price", "gauge", "Marginal value of a millicore", *view.node.price);
   }

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 #include <vector>
+
+#include "test/support/golden.h"
 
 namespace mbcas::agent {
 namespace {
@@ -27,15 +28,13 @@ std::string errorOf(const std::string& text) {
 }
 
 TEST(Replay, DecidesAsTheAgentWouldHave) {
-  std::stringstream golden;
-  golden << std::ifstream("test/golden/agent/replay.jsonl").rdbuf();
   std::string text;
   for (const char* name : {"v1-cgroupfs", "v2-containerd-systemd"}) {
     const Result<Lines> lines = replayed(std::string("test/captures/") + name + ".json");
     ASSERT_TRUE(lines) << lines.error().message();
     for (const std::string& line : *lines) text += line + "\n";
   }
-  EXPECT_EQ(text, golden.str());
+  test::expectGolden("test/golden/agent/replay.jsonl", text);
 }
 
 TEST(Replay, TellsTheStateInTheEnd) {

@@ -54,8 +54,28 @@ void writeContainer(JsonWriter& json, const ContainerView& container) {
   json.endObject();
 }
 
+std::string nameOf(const View& view, const std::string& uid) {
+  for (const PodView& pod : view.pods) {
+    if (pod.uid == uid) return pod.name_space + "/" + pod.name;
+  }
+  return uid;
+}
+
+// What the market gives the pod, who is bound for it, and for whom it is bound.
+void writeIntervention(JsonWriter& json, const View& view, const control::PodDecision& decision) {
+  write(json, "award", decision.award);
+  if (!decision.by_kernel) return;  // limits are cleared: no pod is bound for another
+  write(json, "byKernel", *decision.by_kernel);
+  json.key("help").value(control::name(decision.help));
+  write(json, "claim", decision.claim);
+  if (decision.bound_for.empty()) return;
+  json.key("boundFor").beginArray();
+  for (const std::string& uid : decision.bound_for) json.value(nameOf(view, uid));
+  json.endArray();
+}
+
 // The members of a pod's object that are the same in the log and in the state.
-void writePod(JsonWriter& json, const PodView& pod) {
+void writePod(JsonWriter& json, const View& view, const PodView& pod) {
   const control::PodDecision& decision = pod.decision;
   const bool managed = pod.left_alone.empty();
   json.key("namespace").value(pod.name_space);
@@ -73,6 +93,7 @@ void writePod(JsonWriter& json, const PodView& pod) {
   if (managed) {
     json.key("basis").value(control::name(decision.reason.basis));
     json.key("reason").value(control::sentence(decision.reason));
+    writeIntervention(json, view, decision);
   } else {
     json.key("leftAlone").value(pod.left_alone);
   }
@@ -92,6 +113,7 @@ void writePod(JsonWriter& json, const PodView& pod) {
 void writeMarket(JsonWriter& json, const View& view) {
   json.key("market").beginObject();
   write(json, "capacity", view.node.capacity);
+  json.key("wholeMachine").value(view.node.whole_machine);
   write(json, "demand", view.node.demand);
   json.key("scarce").value(view.node.scarce);
   if (view.node.mode) json.key("mode").value(market::name(*view.node.mode));
@@ -135,7 +157,7 @@ std::string decisionJson(const View& view, const PodView& pod) {
   json.beginObject();
   writeTime(json, view.wall);
   json.key("node").value(view.node_name);
-  writePod(json, pod);
+  writePod(json, view, pod);
   writeMarket(json, view);
   json.endObject();
   return out;
@@ -152,7 +174,7 @@ std::string stateJson(const View& view) {
   json.key("pods").beginArray();
   for (const PodView& pod : view.pods) {
     json.beginObject();
-    writePod(json, pod);
+    writePod(json, view, pod);
     json.endObject();
   }
   json.endArray();

@@ -2,19 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
+#include "test/support/golden.h"
 
 namespace mbcas::agent {
 namespace {
 
 using namespace literals;
-
-std::string golden(const std::string& name) {
-  std::stringstream text;
-  text << std::ifstream("test/golden/agent/" + name).rdbuf();
-  return text.str();
-}
 
 View aView() {
   View view;
@@ -24,6 +17,7 @@ View aView() {
   view.capacity = 4000_m;
   view.unmanaged_use = 250_m;
   view.node.capacity = 3350_m;
+  view.node.whole_machine = true;
   view.node.demand = 3400_m;
   view.node.scarce = true;
   view.node.mode = market::Mode::kCongested;
@@ -58,6 +52,9 @@ View aView() {
   web.decision.desired = 460_m;
   web.decision.wanted = 520_m;
   web.decision.constrained = web.decision.throttled = true;
+  web.decision.award = 450_m;
+  web.decision.by_kernel = 520_m;
+  web.decision.bound_for = {"u3", "gone"};
   web.decision.reason = {.basis = control::Basis::kConstrained,
                          .use = 600_m,
                          .award = 460_m,
@@ -89,17 +86,37 @@ View aView() {
   other.left_alone = "QoS class BestEffort: nothing to resize";
   other.usage = 30_m;
   other.ready = false;
+
+  PodView& gold = view.pods.emplace_back();
+  gold.name_space = "bank";
+  gold.name = "gold";
+  gold.uid = "u3";
+  gold.decision.help = control::Help::Phase::kHeld;
+  gold.decision.award = gold.decision.claim.emplace(800_m);
+  gold.decision.by_kernel = 650_m;
   return view;
 }
 
 TEST(View, ADecisionIsOneLineOfJson) {
   const View view = aView();
-  EXPECT_EQ(decisionJson(view, view.pods[0]) + "\n" + decisionJson(view, view.pods[1]) + "\n",
-            golden("decisions.jsonl"));
+  std::string lines;
+  for (const PodView& pod : view.pods) lines += decisionJson(view, pod) + "\n";
+  test::expectGolden("test/golden/agent/decisions.jsonl", lines);
 }
 
 TEST(View, TheStateHasAllPods) {
-  EXPECT_EQ(stateJson(aView()) + "\n", golden("state.json"));
+  test::expectGolden("test/golden/agent/state.json", stateJson(aView()) + "\n");
+}
+
+TEST(View, WhereLimitsAreClearedNoPodIsBoundForAnother) {
+  View view = aView();
+  view.node.whole_machine = false;
+  view.pods[2].decision = {.award = 300_m};
+  const std::string text = decisionJson(view, view.pods[2]);
+  EXPECT_NE(text.find(R"("award":300)"), std::string::npos) << text;
+  for (const char* key : {"byKernel", "help", "claim", "boundFor"}) {
+    EXPECT_EQ(text.find(key), std::string::npos) << text;
+  }
 }
 
 TEST(View, AnOverloadedNodeHasNoPrice) {

@@ -6,7 +6,9 @@
 
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
+#include "mbcas/cli/findings.h"
 #include "mbcas/cli/words.h"
+#include "mbcas/control/help.h"
 #include "mbcas/control/reason.h"
 #include "mbcas/control/split.h"
 #include "mbcas/control/weight.h"
@@ -110,7 +112,7 @@ std::string basisRule(const PodRecord& pod) {
       case Basis::kAward:
         return "raised no further than its award, so that others keep what they have";
       case Basis::kConstrained:
-        return "constrained: what the market gives it, in the shape of its bursts";
+        return "bound: what the market gives it, in the shape of its bursts";
       case Basis::kCleared:
         return "constrained: limits themselves were cleared";
     }
@@ -182,6 +184,28 @@ class Story {
     return record_ == nullptr ? std::nullopt : record_->desired;
   }
 
+  // Limits are free unless a pod that matters more needs the CPU; else limits are cleared.
+  bool leastIntervention() const { return evidence_.decision->market.whole_machine; }
+  // Whose CPU it is that a bound pod is kept from: "shop/gold".
+  std::string beneficiaries() const {
+    return record_->bound_for.empty() ? "a more important pod" : namesText(record_->bound_for);
+  }
+  std::string intervention() const {
+    if (record_->constrained) {
+      return leastIntervention() ? ", bound: a more important pod is short of CPU"
+             : record_->basis == control::name(control::Basis::kCleared)
+                 ? ", constrained: limits share the CPU of the node"
+                 : ", constrained: CPU is scarce";
+    }
+    if (record_->help == control::name(control::Help::Phase::kProbe)) {
+      return ", helped on trial: less important pods are bound for it";
+    }
+    if (record_->help == control::name(control::Help::Phase::kHeld)) {
+      return ", helped: less important pods are bound for it";
+    }
+    return "";
+  }
+
   void headline() {
     std::string text = name();
     if (!evidence_.node.empty()) text += " on " + evidence_.node;
@@ -190,7 +214,7 @@ class Story {
     } else {
       text += limit() ? fmt::format(": limit {}", cpuText(*limit())) : ": no CPU limit";
       if (declared()) text += fmt::format(", declared {}", cpuText(*declared()));
-      if (record_ != nullptr && record_->constrained) text += ", constrained: CPU is scarce";
+      if (record_ != nullptr) text += intervention();
     }
     explanation_.headline = std::move(text);
   }
@@ -266,6 +290,30 @@ class Story {
   void market() {
     const MarketRecord& market = evidence_.decision->market;
     section(evidence_.node.empty() ? "The market" : "The market of " + evidence_.node);
+    if (leastIntervention()) {
+      wholeMachine(market);
+    } else {
+      cleared(market);
+    }
+    award();
+  }
+
+  void wholeMachine(const MarketRecord& market) {
+    step("to share", cpuText(market.capacity),
+         "all CPUs, less what interrupts and the hypervisor take");
+    step("others use", cpuText(market.unmanaged_use),
+         "now: everything that is not managed, which competes by its kernel weights");
+    step("asked for", cpuText(market.demand), "median of 30 s, all managed pods");
+    step("scarce", market.scarce ? "yes" : "no",
+         market.scarce ? "some managed pod could use more than its award"
+                       : "every managed pod has all that it could use");
+    step("price", priceText(market.price),
+         market.scarce
+             ? "kernel weight x factor per millicore, where a pod could use more than its award"
+             : "no pod has to yield");
+  }
+
+  void cleared(const MarketRecord& market) {
     step("to share", cpuText(market.capacity),
          fmt::format("what the reserve and {} of other work leave", cpuText(market.unmanaged_use)));
     const double share =
@@ -274,7 +322,35 @@ class Story {
     step("scarce", market.scarce ? "yes" : "no",
          fmt::format("{:.0f}% is asked for; scarce from 95%, until below 85%", share * 100));
     step("price", priceText(market.price),
-         market.scarce ? "per millicore, in units of weight" : "nobody has to yield");
+         market.scarce ? "per millicore, in units of weight" : "no pod has to yield");
+  }
+
+  // What the market gives the pod, and who is bound for it, or for whom it is bound.
+  void award() {
+    if (record_->award) {
+      step("award", cpuText(*record_->award),
+           leastIntervention()
+               ? "the kernel's division, with the weight of each pod times its factor"
+               : "what the market gives it");
+    }
+    if (record_->by_kernel) {
+      step("the kernel", cpuText(*record_->by_kernel), "would give it, if no pod were bound");
+    }
+    if (!leastIntervention()) return;
+    if (record_->constrained) {
+      step("bound", "yes", fmt::format("to its award, for {}", beneficiaries()));
+    }
+    const bool probe = record_->help == control::name(control::Help::Phase::kProbe);
+    if (!probe && record_->help != control::name(control::Help::Phase::kHeld)) return;
+    step("helped", record_->help,
+         probe ? "on trial for 30 s: less important pods are bound for it, if that helps it"
+               : "less important pods are bound for it, while the kernel alone gives it less than "
+                 "its claim");
+    if (record_->claim) {
+      step("claim", cpuText(*record_->claim),
+           probe ? "on trial it claims all that it can get"
+                 : "insurance (a setting, 2 by default) x its use over 30 s");
+    }
   }
 
   void decision() {
@@ -394,6 +470,16 @@ class Story {
       say("wait: it is decided by its counters after 5 samples, or as soon as it is throttled");
     } else if (is(Basis::kCeiling)) {
       ceiling();
+    } else if (leastIntervention() && (record_->constrained || is(Basis::kAward))) {
+      say(fmt::format(
+          "a larger award: raise its priority or its CPU request, which make its weight "
+          "of {:.4g}",
+          record_->weight));
+      say(record_->constrained
+              ? fmt::format("less load on its node: it gets its declared limit back as soon as the "
+                            "kernel alone gives {} enough",
+                            beneficiaries())
+              : "less load on its node: its limit rises as soon as that takes nothing from others");
     } else if (record_->constrained) {
       say(
           fmt::format("a larger share: raise its CPU request or priority, which make its weight of "

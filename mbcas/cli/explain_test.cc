@@ -71,8 +71,43 @@ TEST(Explain, FromTheCountersToTheLimit) {
                      explanationJson(evidence, explain(evidence)) + "\n");
 }
 
-TEST(Explain, AConstrainedPod) {
-  expectText("explain-constrained.txt", fromAgent("batch-1"));
+TEST(Explain, ABoundPod) {
+  expectText("explain-bound.txt", fromAgent("batch-1"));
+}
+
+TEST(Explain, APodOnTrial) {
+  Evidence evidence = fromAgent("web-1");
+  evidence.decision->pod.help = "probe";
+  evidence.decision->pod.claim = evidence.decision->market.capacity;
+  const std::string text = explanationText(explain(evidence), false);
+  EXPECT_NE(text.find(", helped on trial: less important pods are bound for it"),
+            std::string::npos);
+  EXPECT_NE(text.find("on trial it claims all that it can get"), std::string::npos) << text;
+}
+
+TEST(Explain, APodThatIsRaisedNoFurther) {
+  Evidence evidence = fromAgent("web-1");
+  evidence.decision->pod.basis = "award";
+  evidence.decision->pod.help = "none";
+  const Explanation explanation = explain(evidence);
+  EXPECT_EQ(explanation.headline, "shop/web-1 on node-1: limit 500m, declared 500m");
+  EXPECT_TRUE(explanation.more.at(0).starts_with("a larger award: ")) << explanation.more.at(0);
+}
+
+// As the profile classic decides.
+TEST(Explain, APodWhoseLimitWasCleared) {
+  Evidence evidence = fromAgent("batch-1");
+  MarketRecord& market = evidence.decision->market;
+  market.capacity = Millicores(3400);
+  market.whole_machine = false;
+  market.unmanaged_use = Millicores(200);
+  PodRecord& pod = evidence.decision->pod;
+  pod.basis = "cleared";
+  pod.reason = "limits share 3400m: weight 250 gets it 1180m at price 0.25";
+  pod.help.clear();
+  pod.by_kernel.reset();
+  pod.bound_for.clear();
+  expectText("explain-cleared.txt", evidence);
 }
 
 TEST(Explain, ANewPod) {

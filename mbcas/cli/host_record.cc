@@ -7,7 +7,14 @@
 namespace mbcas::cli {
 namespace {
 
-PodRecord recordOf(const host::PodView& view) {
+std::string nameOf(const host::View& view, const std::string& path) {
+  for (const host::PodView& pod : view.pods) {
+    if (pod.path == path) return pod.name;
+  }
+  return path;
+}
+
+PodRecord recordOf(const host::View& all, const host::PodView& view) {
   PodRecord pod{.name_space = "", .pod = view.name, .uid = view.path};
   pod.limit = view.limit;
   pod.usage = view.usage;
@@ -31,6 +38,13 @@ PodRecord recordOf(const host::PodView& view) {
   if (view.move.held_by != control::Hold::kNothing) {
     pod.held_by = control::name(view.move.held_by);
   }
+  if (decision.award > Millicores(0)) pod.award = decision.award;
+  if (decision.by_kernel) {
+    if (*decision.by_kernel > Millicores(0)) pod.by_kernel = decision.by_kernel;
+    pod.help = control::name(decision.help);
+    pod.claim = decision.claim;
+  }
+  for (const std::string& path : decision.bound_for) pod.bound_for.push_back(nameOf(all, path));
   pod.weight = view.weight;
   pod.priority = view.priority;
   pod.bounds = BoundsRecord{
@@ -61,13 +75,14 @@ PodRecord recordOf(const host::PodView& view) {
 NodeRecord recordOf(const host::View& view, const std::string& machine, WallTime now) {
   NodeRecord node{.node = machine, .time = now, .capacity = view.capacity};
   node.market = {.capacity = view.node.capacity,
+                 .whole_machine = view.node.whole_machine,
                  .demand = view.node.demand,
                  .scarce = view.node.scarce,
                  .mode = view.node.mode ? std::string(market::name(*view.node.mode)) : "",
                  .price = view.node.price,
                  .welfare = view.node.welfare,
                  .unmanaged_use = view.unmanaged_use};
-  for (const host::PodView& pod : view.pods) node.pods.push_back(recordOf(pod));
+  for (const host::PodView& pod : view.pods) node.pods.push_back(recordOf(view, pod));
   node.notes = view.notes;
   return node;
 }

@@ -89,13 +89,10 @@ constexpr Field<BoundsRecord> kBounds[] = {
 };
 
 constexpr Field<MarketRecord> kMarket[] = {
-    field<&MarketRecord::capacity>("capacity"),
-    field<&MarketRecord::demand>("demand"),
-    field<&MarketRecord::scarce>("scarce"),
-    field<&MarketRecord::mode>("mode"),
-    field<&MarketRecord::price>("price"),
-    field<&MarketRecord::welfare>("welfare"),
-    field<&MarketRecord::unmanaged_use>("unmanagedUse"),
+    field<&MarketRecord::capacity>("capacity"), field<&MarketRecord::whole_machine>("wholeMachine"),
+    field<&MarketRecord::demand>("demand"),     field<&MarketRecord::scarce>("scarce"),
+    field<&MarketRecord::mode>("mode"),         field<&MarketRecord::price>("price"),
+    field<&MarketRecord::welfare>("welfare"),   field<&MarketRecord::unmanaged_use>("unmanagedUse"),
 };
 
 constexpr Field<PodRecord> kPod[] = {
@@ -115,6 +112,14 @@ constexpr Field<PodRecord> kPod[] = {
     field<&PodRecord::reason>("reason"),
     field<&PodRecord::held_by>("heldBy"),
     field<&PodRecord::left_alone>("leftAlone"),
+    field<&PodRecord::award>("award"),
+    field<&PodRecord::by_kernel>("byKernel"),
+    field<&PodRecord::help>("help"),
+    field<&PodRecord::claim>("claim"),
+    {"boundFor",
+     [](PodRecord& pod, JsonCursor value) {
+       value.elements([&](JsonCursor name) { pod.bound_for.emplace_back(name.text()); });
+     }},
     field<&PodRecord::usage>("usage"),
     field<&PodRecord::blocked>("blocked"),
     field<&PodRecord::pressure>("pressure"),
@@ -165,6 +170,17 @@ void writeContainer(JsonWriter& json, const ContainerRecord& container) {
   json.key("binding").value(container.binding);
   json.key("samples").value(container.samples);
   json.endObject();
+}
+
+void writeIntervention(JsonWriter& json, const PodRecord& pod) {
+  if (pod.award) writeCpu(json, "award", pod.award);
+  if (pod.by_kernel) writeCpu(json, "byKernel", pod.by_kernel);
+  if (!pod.help.empty()) json.key("help").value(pod.help);
+  if (pod.claim) writeCpu(json, "claim", pod.claim);
+  if (pod.bound_for.empty()) return;
+  json.key("boundFor").beginArray();
+  for (const std::string& name : pod.bound_for) json.value(name);
+  json.endArray();
 }
 
 }  // namespace
@@ -234,6 +250,7 @@ void writeRecord(JsonWriter& json, const PodRecord& pod) {
   json.key("reason").value(pod.reason);
   if (!pod.held_by.empty()) json.key("heldBy").value(pod.held_by);
   json.key("leftAlone").value(pod.left_alone);
+  writeIntervention(json, pod);
   writeCpu(json, "usage", pod.usage);
   writeCpu(json, "blocked", pod.blocked);
   writeNumber(json, "pressure", pod.pressure);
@@ -262,6 +279,7 @@ void writeRecord(JsonWriter& json, const PodRecord& pod) {
 void writeRecord(JsonWriter& json, const MarketRecord& market) {
   json.beginObject();
   writeCpu(json, "capacity", market.capacity);
+  json.key("wholeMachine").value(market.whole_machine);
   writeCpu(json, "demand", market.demand);
   json.key("scarce").value(market.scarce);
   json.key("mode").value(market.mode);

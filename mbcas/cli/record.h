@@ -69,6 +69,11 @@ struct PodRecord {
   std::string reason;
   std::string held_by;     // a control::Hold by name; empty: the limit may go where it should
   std::string left_alone;  // empty: it is managed
+  std::optional<Millicores> award;      // what the market gives it
+  std::optional<Millicores> by_kernel;  // what the kernel alone would give it
+  std::string help;                     // a control::Help::Phase by name; empty: not known
+  std::optional<Millicores> claim;      // of a helped pod
+  std::vector<std::string> bound_for;   // names of pods that it is bound for, three at most
   Millicores usage;
   Millicores blocked;
   std::optional<double> pressure;
@@ -84,6 +89,7 @@ struct PodRecord {
 
 struct MarketRecord {
   Millicores capacity;
+  bool whole_machine = false;  // unmanaged consumers share the capacity
   Millicores demand;
   bool scarce = false;
   std::string mode;

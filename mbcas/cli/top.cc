@@ -132,6 +132,9 @@ void addRecord(TopRow& row, const PodRecord& record, const MarketRecord& market)
   row.declared = record.declared;
   row.desired = record.desired;
   row.constrained = record.constrained;
+  row.award = record.award;
+  row.help = record.help;
+  row.bound_for = record.bound_for;
   row.why = record.reason;
   row.price = market.price;
   row.overloaded = !market.price;
@@ -171,6 +174,7 @@ std::string marketLine(const TopView& view) {
   Millicores capacity;
   for (const TopNode& node : view.nodes) {
     used += node.used;
+    if (node.market.whole_machine) used += node.market.unmanaged_use;
     capacity += node.market.capacity;
     if (node.market.scarce) {
       const std::string price =
@@ -293,8 +297,9 @@ std::string topTable(const std::vector<TopRow>& rows, const TopOptions& options,
                                                      : 0});
   }
   if (options.wide) {
-    columns.insert(columns.end(),
-                   {{"USED"}, {"DECLARED"}, {"DESIRED"}, {"WHY", kLeft, live ? 10U : 0U}});
+    columns.insert(
+        columns.end(),
+        {{"USED"}, {"DECLARED"}, {"DESIRED"}, {"AWARD"}, {"WHY", kLeft, live ? 10U : 0U}});
   }
   Table table(std::move(columns));
   for (const TopRow& row : rows) {
@@ -302,8 +307,8 @@ std::string topTable(const std::vector<TopRow>& rows, const TopOptions& options,
     if (options.namespaces) cells.push_back(row.name_space);
     for (const Column& column : kColumns) cells.push_back(cellOf(row, column.key));
     if (options.wide) {
-      for (std::string cell :
-           {cpuText(row.used), cpuText(row.declared), cpuText(row.desired), row.why}) {
+      for (std::string cell : {cpuText(row.used), cpuText(row.declared), cpuText(row.desired),
+                               cpuText(row.award), row.why}) {
         cells.push_back(std::move(cell));
       }
     }
@@ -346,7 +351,12 @@ std::string topJson(const TopView& view) {
     writeCpu(json, "declared", row.declared);
     writeCpu(json, "desired", row.desired);
     json.key("managed").value(row.managed);
+    writeCpu(json, "award", row.award);
     json.key("constrained").value(row.constrained);
+    json.key("help").value(row.help);
+    json.key("boundFor").beginArray();
+    for (const std::string& name : row.bound_for) json.value(name);
+    json.endArray();
     json.key("why").value(row.why);
     json.endObject();
   }

@@ -33,8 +33,11 @@ struct TopRow {
   std::optional<Millicores> used;
   std::optional<Millicores> declared;
   std::optional<Millicores> desired;
+  std::optional<Millicores> award;
   bool managed = false;
   bool constrained = false;
+  std::string help;                    // as in PodRecord
+  std::vector<std::string> bound_for;  // likewise
   std::string why;
 };
 

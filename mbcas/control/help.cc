@@ -143,4 +143,16 @@ std::optional<Millicores> Help::claim(Millicores most, double insurance) const {
   return std::min(most, Millicores(std::llround(static_cast<double>(held_.count()) * insurance)));
 }
 
+std::string_view name(Help::Phase phase) {
+  switch (phase) {
+    case Help::Phase::kNone:
+      return "none";
+    case Help::Phase::kProbe:
+      return "probe";
+    case Help::Phase::kHeld:
+      break;
+  }
+  return "held";
+}
+
 }  // namespace mbcas::control

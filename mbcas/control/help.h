@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string_view>
 
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
@@ -72,5 +73,7 @@ class Help {
   Nanos back_off_{0};
   MonotonicTime retry_{};
 };
+
+std::string_view name(Help::Phase phase);  // "none", "probe", "held"
 
 }  // namespace mbcas::control

@@ -271,6 +271,7 @@ void NodeLaw::measure(const NodeInput& input) {
 }
 
 void NodeLaw::clear(const NodeInput& input) {
+  decision_.whole_machine = false;
   decision_.mode.reset();
   decision_.price = 0;
   decision_.welfare = 1;
@@ -353,6 +354,7 @@ void NodeLaw::survey(const NodeInput& input) {
   intervene(input);
 
   decision_.capacity = input.capacity;
+  decision_.whole_machine = true;
   decision_.price = 0;
   decision_.mode = market::Mode::kUncongested;
   double weights = 0;
@@ -548,6 +550,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   state.held = answer.basis == Basis::kAward;
   decision.help = state.help.phase();
   decision.award = awards_[i];
+  if (!isClassic(settings_)) tellIntervention(input, i, decision);
   const Reason reason{.basis = answer.basis,
                       .use = view.use,
                       .use_peak = view.use_peak,
@@ -590,6 +593,20 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   decision.containers = state.containers;
   decision.wanted = state.wanted;
   decision.reason = view.fresh ? state.reason : reason;
+}
+
+void NodeLaw::tellIntervention(const NodeInput& input, std::size_t i, PodDecision& decision) const {
+  decision.by_kernel = asLimit(intervention_.consumers[places_[i]].by_kernel);
+  if (const std::optional<double>& claim = consumers_[places_[i]].claim) {
+    decision.claim = asLimit(*claim);
+  }
+  if (!decision.constrained) return;
+  for (std::size_t other = 0; other < input.pods.size(); ++other) {
+    if (decision.bound_for.size() == kMostNamed) return;
+    if (intervention_.consumers[places_[other]].beneficiary) {
+      decision.bound_for.push_back(input.pods[other].id);
+    }
+  }
 }
 
 // `needs` of the containers become those of a constrained pod, if it is one.

@@ -43,15 +43,20 @@ struct PodDecision {
   bool fresh = false;                     // its numbers were good enough to decide by
   Help::Phase help = Help::Phase::kNone;  // other pods are bound for it, or might be
   Millicores award;                       // what the market gives it
-  std::vector<Millicores> containers{};   // `desired`, in the order of the input
-  Reason reason;                          // of `desired`
+  // Where limits are not cleared: what the kernel alone would give it with free limits, ...
+  std::optional<Millicores> by_kernel{};
+  std::optional<Millicores> claim{};     // ... the demand that a helped pod should meet, ...
+  std::vector<std::string> bound_for{};  // ... and the ids of pods that it is bound for, some
+  std::vector<Millicores> containers{};  // `desired`, in the order of the input
+  Reason reason;                         // of `desired`
 
   friend bool operator==(const PodDecision&, const PodDecision&) = default;
 };
 
 struct NodeDecision {
-  Millicores capacity;  // C: what managed pods may use together
-  Millicores demand;    // median of their usage and blocked work
+  Millicores capacity;         // what is shared: by all consumers of the machine, or ...
+  bool whole_machine = false;  // false: ... by the managed pods together (C)
+  Millicores demand;           // median of their usage and blocked work
   bool scarce = false;
   std::optional<market::Mode> mode{};  // of the clearing, where one took place
   std::optional<double> price = 0.0;
@@ -60,6 +65,9 @@ struct NodeDecision {
 
   friend bool operator==(const NodeDecision&, const NodeDecision&) = default;
 };
+
+// A bound pod names as many of those that it is bound for.
+inline constexpr std::size_t kMostNamed = 3;
 
 // What the law remembers of a pod.
 struct PodState {
@@ -130,6 +138,7 @@ class NodeLaw {
   void describe(const NodeInput& input, std::span<const Cgroup> machine);
   void intervene(const NodeInput& input);
   void decidePod(const NodeInput& input, std::size_t i);
+  void tellIntervention(const NodeInput& input, std::size_t i, PodDecision& decision) const;
   Answer answerFor(const Pod& pod, std::size_t i, const PodState& state,
                    std::vector<Millicores>& needs) const;
   void forgetOthers(const NodeInput& input);

@@ -330,8 +330,18 @@ TEST(Gold, HogsAreBoundOnEvidenceFirstOnTrialThenForAsLongAsItHelps) {
   EXPECT_TRUE(world.last.pods[kOtherHog].constrained);
   EXPECT_FALSE(world.last.pods[kSilver].constrained);
   EXPECT_EQ(world.last.pods[kHog].reason.basis, Basis::kConstrained);
+  EXPECT_EQ(world.last.pods[kGold].claim, 2000_m) << "on trial it claims the whole machine";
   world.run(40);
   EXPECT_EQ(world.help(), Help::Phase::kHeld);
+  const PodDecision& gold = world.last.pods[kGold];
+  EXPECT_GT(gold.claim, 800_m);
+  EXPECT_LT(gold.claim, 1200_m) << "insurance times its use";
+  EXPECT_LT(gold.by_kernel, gold.award);
+  EXPECT_TRUE(gold.bound_for.empty());
+  EXPECT_GT(world.last.pods[kHog].by_kernel, world.last.pods[kHog].award);
+  EXPECT_EQ(world.last.pods[kHog].bound_for, std::vector<std::string>{"gold"});
+  EXPECT_FALSE(world.last.pods[kHog].claim);
+  EXPECT_TRUE(world.last.whole_machine);
   world.run(60);
   world.changes.assign(world.size(), 0);
   for (int second = 0; second < 1800; ++second) {

@@ -74,7 +74,9 @@ std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, 
   view.bounded_by = fmt::format(
       "floor: {}; ceiling: {}",
       config.min ? "min of its file" : "the least that any pod has, or its request",
-      config.max ? "max of its file" : "the machine less its reserve, or what it declares");
+      config.max                              ? "max of its file"
+      : control::isClassic(settings_.control) ? "the machine less its reserve, or what it declares"
+                                              : "the machine, or what it declares");
   if (known.declared == Millicores(0)) {
     view.left_alone = "it has no limit and none is declared for it";
     return std::nullopt;

@@ -26,7 +26,7 @@ Millicores newLimit(const PodView& pod) {
 view::NodeScreen Show::screen(const View& view) {
   view::NodeScreen screen{.title = "",
                           .capacity = view.node.capacity,
-                          .usage = Millicores(0),
+                          .usage = view.node.whole_machine ? view.unmanaged_use : Millicores(0),
                           .scarce = view.node.scarce,
                           .price = view.node.price,
                           .welfare = view.node.welfare};
@@ -73,6 +73,16 @@ std::string changeJson(const PodView& pod, const std::string& time) {
   json.key("to").value(newLimit(pod).count());
   json.key("urgent").value(pod.decision.urgent);
   json.key("constrained").value(pod.decision.constrained);
+  if (pod.left_alone.empty()) {
+    json.key("award").value(pod.decision.award.count());
+    if (pod.decision.by_kernel) json.key("help").value(control::name(pod.decision.help));
+    if (pod.decision.claim) json.key("claim").value(pod.decision.claim->count());
+    if (!pod.decision.bound_for.empty()) {
+      json.key("boundFor").beginArray();
+      for (const std::string& cgroup : pod.decision.bound_for) json.value(cgroup);
+      json.endArray();
+    }
+  }
   json.key("reason").value(reasonOf(pod));
   json.endObject();
   return out;

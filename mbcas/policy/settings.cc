@@ -149,6 +149,7 @@ const std::array kFields{
     durationField<[](Settings& s) -> Nanos& { return s.silence; }>("silence"),
     durationField<[](Settings& s) -> Nanos& { return s.law.write_interval; }>("write-interval"),
     numberField<[](Settings& s) -> double& { return s.law.hysteresis; }>("hysteresis"),
+    numberField<[](Settings& s) -> double& { return s.law.insurance; }>("insurance"),
     numberField<[](Settings& s) -> double& { return s.law.reserve; }>("reserve"),
     Field{"min-cpu",
           [](Settings& s, std::string_view text) -> Result<void> {

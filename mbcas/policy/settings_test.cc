@@ -30,11 +30,13 @@ TEST(Settings, RoundTrip) {
                                       {"fairness", "workload"},
                                       {"paused", "true"},
                                       {"hysteresis", "0.2"},
+                                      {"insurance", "3"},
                                       {"warmup", "3"},
                                       {"sample-interval", "500ms"}});
   ASSERT_TRUE(classic) << classic.error().message();
   EXPECT_EQ(classic->settings.law.guards.cooldown, 45s);
   EXPECT_EQ(classic->settings.law.min_cpu, Millicores(50));
+  EXPECT_EQ(classic->settings.law.insurance, 3);
   EXPECT_EQ(classic->settings.excluded_namespaces,
             (std::vector<std::string>{"kube-system", "infra"}));
   EXPECT_EQ(classic->settings.estimator, "classic");
@@ -60,6 +62,8 @@ TEST(Settings, ErrorsNameTheKey) {
   EXPECT_TRUE(error({{"cooldown", "soon"}}).starts_with("cooldown: not a duration"));
   EXPECT_TRUE(error({{"max-step", "0.5"}}).starts_with("max-step: "));
   EXPECT_TRUE(error({{"max-step", "nan"}}).starts_with("max-step: "));
+  EXPECT_EQ(error({{"insurance", "0.5"}}), "insurance: 0.5 is not between 1 and 10");
+  EXPECT_TRUE(error({{"insurance", "11"}}).starts_with("insurance: "));
   EXPECT_TRUE(error({{"min-cpu", "much"}}).starts_with("min-cpu: "));
   EXPECT_TRUE(error({{"silence", "5s"}}).starts_with("silence: "));
   EXPECT_TRUE(error({{"paused", "yes"}}).starts_with("paused: "));

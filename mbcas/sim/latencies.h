@@ -23,6 +23,13 @@ class Latencies {
     for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
     total_ += other.total_;
   }
+  // Those that came since `earlier`, which is what this was at some time.
+  Latencies since(const Latencies& earlier) const {
+    Latencies later = *this;
+    for (std::size_t i = 0; i < counts_.size(); ++i) later.counts_[i] -= earlier.counts_[i];
+    later.total_ -= earlier.total_;
+    return later;
+  }
   std::uint64_t count() const { return total_; }
   // The distribution: values, ascending, each with the share of all that is not above it.
   std::vector<std::pair<Nanos, double>> cumulative() const {

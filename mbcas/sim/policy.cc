@@ -37,6 +37,7 @@ class Mbcas final : public Policy {
         loop_.decide({.capacity = Millicores(1000) * static_cast<std::int64_t>(node.cpus),
                       .unmanaged_requests = node.unmanaged_requests},
                      participants);
+    decision_ = &decision;
     probing_ = static_cast<int>(std::ranges::count(decision.pods, control::Help::Phase::kProbe,
                                                    &control::PodDecision::help));
     const std::vector<control::Move> allowed = actuator_.next(loop_.input(), decision, facts);
@@ -54,6 +55,7 @@ class Mbcas final : public Policy {
     return moves;
   }
   int probing() const override { return probing_; }
+  const control::NodeDecision* decision() const override { return decision_; }
 
  private:
   static node::Participant participantOf(const PodView& view, const NodeView& node) {
@@ -106,6 +108,7 @@ class Mbcas final : public Policy {
   node::Loop loop_;
   control::NodeActuator actuator_;
   int probing_ = 0;
+  const control::NodeDecision* decision_ = nullptr;
 };
 
 class Market final : public Policy {

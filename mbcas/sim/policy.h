@@ -11,6 +11,7 @@
 #include "mbcas/base/clock.h"
 #include "mbcas/base/result.h"
 #include "mbcas/base/units.h"
+#include "mbcas/control/law.h"
 #include "mbcas/control/settings.h"
 #include "mbcas/demand/estimator.h"
 #include "mbcas/sense/signals.h"
@@ -69,6 +70,8 @@ class Policy {
   virtual std::vector<Scale> scale(const NodeView&) { return {}; }
   // Pods for which others are bound on trial, after the last decision; see control/help.h.
   virtual int probing() const { return 0; }
+  // The last one, until the next; null: not one of a market.
+  virtual const control::NodeDecision* decision() const { return nullptr; }
 };
 
 std::unique_ptr<Policy> makeUnlimited();

@@ -246,6 +246,17 @@ TEST(Profile, Shapes) {
   EXPECT_EQ(steps.nextChange(10s), 20s);
 }
 
+TEST(Latencies, SinceAnEarlierTime) {
+  Latencies latencies;
+  for (int i = 0; i < 100; ++i) latencies.add(std::chrono::milliseconds(900));
+  const Latencies earlier = latencies;
+  EXPECT_EQ(latencies.since(earlier), Latencies());
+  Latencies later;
+  later.add(std::chrono::milliseconds(10));
+  latencies.add(later);
+  EXPECT_EQ(latencies.since(earlier), later);
+}
+
 TEST(Latencies, PercentilesAreWithinTwoPercent) {
   Latencies latencies;
   EXPECT_EQ(latencies.percentile(0.5), 0ns);

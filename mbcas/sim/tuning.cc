@@ -59,6 +59,7 @@ const std::vector<Setting>& settings() {
                                                                         {5, 30, 60}),
       number<[](T& t) -> double& { return t.law.scarce_from; }>("scarce-from", {0.88, 1}),
       number<[](T& t) -> double& { return t.law.scarce_until; }>("scarce-until", {0.7, 0.8, 0.93}),
+      number<[](T& t) -> double& { return t.law.insurance; }>("insurance", {1, 1.5, 3, 4}),
       number<[](T& t) -> double& { return t.law.reserve; }>("reserve", {0.02, 0.05, 0.2}),
       ofClassic(number<[](T& t) -> double& { return t.estimator.ema_up; }>(
           "ema-up", {0.1, 0.2, 0.5, 0.8, 1})),

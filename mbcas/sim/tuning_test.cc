@@ -11,9 +11,11 @@ TEST(Tuning, ByName) {
   Tuning tuning;
   ASSERT_TRUE(tune(tuning, "headroom=1.5"));
   ASSERT_TRUE(tune(tuning, "burst-hold=60"));
+  ASSERT_TRUE(tune(tuning, "insurance=1.5"));
   ASSERT_TRUE(tune(tuning, "reclaim=always"));
   EXPECT_EQ(tuning.law.headroom, 1.5);
   EXPECT_EQ(tuning.estimator.burst_hold, std::chrono::minutes(1));
+  EXPECT_EQ(tuning.law.insurance, 1.5);
   EXPECT_EQ(tuning.law.reclaim, control::Reclaim::kAlways);
 }
 
