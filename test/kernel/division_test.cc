@@ -208,8 +208,8 @@ class Division : public testing::Test {
     if (cpus_ < 2) GTEST_SKIP() << "needs two CPUs";
   }
 
-  // Measures so many trees and prints what came out. No single tree is measured again because of its
-  // result; one that had too little of the machine is, once, and is then left out.
+  // Measures so many trees and prints what came out. No single tree is measured again because of
+  // its result; one that had too little of the machine is, once, and is then left out.
   Differences compare(TreeGenerator generate, bool some_have_one_thread, int trees, Nanos span) {
     Differences all;
     left_out_.clear();

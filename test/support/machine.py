@@ -152,7 +152,7 @@ class Others:
         return worst
 
     def stood_still(self):
-        """The longest time without a look, in seconds beyond the one that there should be. Long where
+        """The longest time without a look, beyond the second that is meant to be. It is long where
         the machine itself was stopped, as a virtual one is while it is moved or saved."""
         times = [reading[0] for reading in self.readings]
         return max((later - earlier - 1 for earlier, later in zip(times, times[1:])), default=0.0)
