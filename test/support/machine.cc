@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 
 constexpr int kTries = 3;
 
-// The least number of chances that every measurement has here.
-int chancesOfMachine() {
-  const char* const text = std::getenv("MBCAS_CHANCES");  // NOLINT(concurrency-mt-unsafe)
-  return text == nullptr ? 1 : std::atoi(text);
+int numberIn(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return text == nullptr ? otherwise : std::atoi(text);
 }
 
 void waitForCalm(const kernel::Mounts& own, const Needs& needs) {
-  const auto deadline = std::chrono::steady_clock::now() + needs.patience;
+  const Nanos patience = std::min(needs.patience, Nanos(1s) * numberIn("MBCAS_PATIENCE", 3600));
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
     const OthersUse use(own);
     std::this_thread::sleep_for(1s);
@@ -65,7 +65,7 @@ std::string Trial::reason() const {
 Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
                        const std::function<bool()>& attempt) {
   Trial trial{.allowed = needs.others};
-  const int most = std::max(needs.chances, chancesOfMachine());
+  const int most = std::max(needs.chances, numberIn("MBCAS_CHANCES", 1));
   int chances = most;
   while (true) {
     const OthersUse use(own);
