@@ -186,16 +186,33 @@ start_cluster() {
   esac
 }
 
+# A pod of the controller that is not ending: `exec deploy/...` may choose one that an update has just
+# replaced.
+controller_pod() {
+  kubectl -n mbcas-system get pods -l app.kubernetes.io/name=mbcas-controller \
+    --field-selector=status.phase=Running -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}'
+}
+restore_all() {
+  local pod
+  pod=$(controller_pod | head -1)
+  if $dry_run; then pod=POD; fi
+  [ -n "$pod" ] && kubectl -n mbcas-system exec "$pod" -- mbcas restore --all
+}
+
 uninstall() {
-  kubectl -n mbcas-system exec deploy/mbcas-controller -- mbcas restore --all >/dev/null ||
-    fail "mbcas restore --all" "See above."
+  kubectl -n mbcas-system rollout status deploy/mbcas-controller --timeout=120s >/dev/null ||
+    note "the controller is not ready; restoring all the same"
+  # What it does it may do twice.
+  restored_all() { said=$(restore_all 2>&1); }
+  local said=''
+  wait_until 60 restored_all || fail "mbcas restore --all" "$said"
   local pod left
   for pod in cpu-stress-1 cpu-stress-2; do
     restored() { [ "$(limit "$pod")" = 200 ]; }
-    wait_until 60 restored || fail "$pod has $(limit $pod)m, not the 200m that it declares"
+    wait_until 120 restored || fail "$pod has $(limit $pod)m, not the 200m that it declares"
   done
   # What goes with its namespace may be gone before its turn comes.
-  kubectl delete -k overlays/dev --ignore-not-found --timeout=120s >/dev/null || fail "the manifests could not be deleted" "See above."
+  kubectl delete -k overlays/dev --ignore-not-found --timeout=180s >/dev/null || fail "the manifests could not be deleted" "See above."
   left=$(kubectl get pods -A -o jsonpath='{.items[*].metadata.annotations.mbcas\.io/original-resources}')
   [ -z "$left" ] || fail "annotations are left" "$left"
 }
@@ -250,33 +267,33 @@ start_cluster
 
 step "starting samples whose limits are too low"
 kubectl apply -f config/samples/namespace.yaml -f config/samples/cpu-stress.yaml -f config/samples/web.yaml >/dev/null
-kubectl -n test-mbcas wait --for=condition=Ready pod --all --timeout=120s >/dev/null ||
+kubectl -n test-mbcas wait --for=condition=Ready pod --all --timeout=180s >/dev/null ||
   fail "the samples do not start" "$(kubectl -n test-mbcas get pods)"
 two_reports() { [ "$(reports | wc -l)" -ge 2 ]; }
-wait_until 60 two_reports || fail "the load of deploy/web reports no latencies" "$(reports)"
+wait_until 120 two_reports || fail "the load of deploy/web reports no latencies" "$(reports)"
 before=$(reports | tail -1)
 note "the service: $before"
 
 step "installing MBCAS"
 kubectl apply -k overlays/dev >/dev/null || fail "the manifests were refused" "See above."
 for what in deploy/mbcas-controller ds/mbcas-agent; do
-  kubectl -n mbcas-system rollout status $what --timeout=120s >/dev/null || explain_failure "$what does not become ready"
+  kubectl -n mbcas-system rollout status $what --timeout=180s >/dev/null || explain_failure "$what does not become ready"
 done
 
 step "waiting for limits to move"
 for pod in cpu-stress-1 cpu-stress-2; do
   raised() { [ "$(limit "$pod")" -gt 200 ]; }
-  wait_until 120 raised || explain_unchanged $pod
+  wait_until 180 raised || explain_unchanged $pod
   note "$pod: 200m -> $(limit $pod)m"
 done
 served() { [ "$(server_limit)" != 250m ]; }
-wait_until 120 served || explain_unchanged "$(web_pod)"
+wait_until 180 served || explain_unchanged "$(web_pod)"
 note "web: 250m -> $(server_limit)"
 faster() {
   after=$(reports | tail -1)
   $dry_run || { [ -n "$after" ] && [ "$(p99 "$after")" -lt "$(p99 "$before")" ]; }
 }
-wait_until 60 faster ||
+wait_until 120 faster ||
   fail "the service is no faster" "before: $before" "after:  $after" "Is the machine busy with other work?"
 note "the service before: $before"
 note "the service after:  $after"

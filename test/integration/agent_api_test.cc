@@ -54,11 +54,14 @@ class AgentApiTest : public AgentTest {
     const auto lease = admin->get<kube::Lease>(kSystem, "mbcas-agent-node-1");
     return lease ? (*lease)->renewed : WallTime{};
   }
-  // Longer than from one renewal to the next.
+  // For longer than from one renewal to the next. One may have been under way.
   bool leaseStands() {
-    const WallTime before = renewed();
-    std::this_thread::sleep_for(12s);
-    return renewed() == before;
+    for (int i = 0; i < 2; ++i) {
+      const WallTime before = renewed();
+      std::this_thread::sleep_for(12s);
+      if (renewed() == before) return true;
+    }
+    return false;
   }
   bool isReady() {
     return eventually([&] { return probe("ready").empty(); });

@@ -659,7 +659,7 @@ TEST_F(ControllerApiTest, ThreeRequestsADecision) {
       const int now = count();
       if (now == before) return now;
       before = now;
-      std::this_thread::sleep_for(1500ms);
+      std::this_thread::sleep_for(3s);
     }
   };
   all(300_m);  // the first keeps the original, too

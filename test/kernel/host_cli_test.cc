@@ -63,7 +63,7 @@ class HostCommands : public testing::Test {
   }
   template <class Done>
   bool eventually(Done done) {
-    for (int i = 0; i < 600; ++i) {
+    for (int i = 0; i < 2400; ++i) {
       if (done()) return true;
       std::this_thread::sleep_for(100ms);
     }

@@ -33,10 +33,10 @@ class RealHost : public testing::Test {
     settings.demand.cpus = std::max(1U, std::thread::hardware_concurrency());
     return settings;
   }
-  // Ticks once a second until `done`, at most a minute long; whether it became so.
+  // Ticks once a second until `done`, for three minutes at most; whether it became so.
   template <class Done>
   bool tickUntil(Plane& plane, Done done) {
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 180; ++i) {
       std::this_thread::sleep_for(1s);
       if (done(plane.tick())) return true;
     }

@@ -69,7 +69,7 @@ class ControlPlane:
 
     def __exit__(self, *_):
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=180)
         self._process.stdout.close()
 
     def kubectl(self, *arguments, stdin=None):
@@ -81,7 +81,7 @@ class ControlPlane:
         return done.stdout
 
 
-def eventually(what, condition, patience=60):
+def eventually(what, condition, patience=300):
     deadline = time.monotonic() + patience
     while True:
         value = condition()

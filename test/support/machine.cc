@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -18,8 +19,14 @@ using namespace std::chrono_literals;
 
 constexpr int kTries = 3;
 
+int numberIn(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
 void waitForCalm(const kernel::Mounts& own, const Needs& needs) {
-  const auto deadline = std::chrono::steady_clock::now() + needs.patience;
+  const Nanos patience = std::min(needs.patience, Nanos(1s) * numberIn("MBCAS_PATIENCE", 3600));
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
     const OthersUse use(own);
     std::this_thread::sleep_for(1s);
@@ -58,7 +65,8 @@ std::string Trial::reason() const {
 Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
                        const std::function<bool()>& attempt) {
   Trial trial{.allowed = needs.others};
-  int chances = needs.chances;
+  const int most = std::max(needs.chances, numberIn("MBCAS_CHANCES", 1));
+  int chances = most;
   while (true) {
     const OthersUse use(own);
     trial.good = attempt();
@@ -66,7 +74,7 @@ Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
     ++trial.tries;
     if (trial.good) return trial;
     if (!trial.disturbed() && --chances <= 0) return trial;
-    if (trial.tries >= std::max(kTries, needs.chances)) return trial;
+    if (trial.tries >= std::max(kTries, most)) return trial;
     if (trial.disturbed()) {
       fmt::print("{}; once more\n", trial.reason());
       waitForCalm(own, needs);

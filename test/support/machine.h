@@ -58,7 +58,9 @@ struct Trial {
 };
 
 // At most three tries, or as many as there are chances; after one on a busy machine it waits for
-// other work to end.
+// other work to end. $MBCAS_CHANCES is the least number of chances, for a virtual machine, which
+// cannot measure what its host takes away; $MBCAS_PATIENCE the longest wait in seconds, for where
+// other work is known to go on.
 Trial tryOnCalmMachine(const kernel::Mounts& own, const Needs& needs,
                        const std::function<bool()>& attempt);
 

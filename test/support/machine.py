@@ -151,12 +151,19 @@ class Others:
                 worst = max(worst, self._between(self.readings[first], reading))
         return worst
 
+    def stood_still(self):
+        """The longest time without a look, beyond the second that is meant to be. It is long where
+        the machine itself was stopped, as a virtual one is while it is moved or saved."""
+        times = [reading[0] for reading in self.readings]
+        return max((later - earlier - 1 for earlier, later in zip(times, times[1:])), default=0.0)
+
     @staticmethod
     def _between(before, after):
         took = after[0] - before[0]
         if took < 0.1:
             return 0.0
         return max(0.0, (after[1] - before[1] - (after[2] - before[2])) / took)
+
 
 # A quarter of the most that cgroup v1 and v2 allow, which the kernel's own tests have.
 HEAVY = {"cpu.shares": 65536, "cpu.weight": 2500}

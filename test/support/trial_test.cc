@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "test/support/machine.h"
 
 namespace mbcas::test {
@@ -42,6 +44,13 @@ TEST(Trial, AMachineThatStaysBusyLeavesItUndecided) {
   EXPECT_EQ(trial.tries, 3);
   EXPECT_TRUE(trial.disturbed()) << "so the test is skipped";
   EXPECT_NE(trial.reason().find("other work used"), std::string::npos) << "scripts/test reads it";
+}
+
+TEST(Trial, AMachineThatCannotMeasureGivesMoreChances) {
+  ASSERT_EQ(::setenv("MBCAS_CHANCES", "2", 1), 0);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_TRUE(tryOnCalmMachine({}, kAlwaysCalm, goodFrom(2)).good);
+  EXPECT_FALSE(tryOnCalmMachine({}, kAlwaysCalm, goodFrom(3)).good);
+  ASSERT_EQ(::unsetenv("MBCAS_CHANCES"), 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST(Trial, ChancesAreForMeasurementsThatDependOnChance) {

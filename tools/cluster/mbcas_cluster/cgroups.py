@@ -71,7 +71,7 @@ def existing(name):
 def remove(name):
     """Kills what is still in the cgroup and removes it with all its children."""
     for top in existing(name):
-        if not wait_until(lambda: _try_remove(top), timeout=20):
+        if not wait_until(lambda: _try_remove(top), timeout=60):
             raise ClusterError(f"cgroup {top} cannot be removed: it still has processes")
 
 

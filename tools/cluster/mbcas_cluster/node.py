@@ -24,8 +24,8 @@ from .run import Run, is_alive
 DEFAULT_NAME = "mbcas"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"  # within the node
 CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")
-UP_TIMEOUT_S = 300
-COMMAND_TIMEOUT_S = 120
+UP_TIMEOUT_S = 600
+COMMAND_TIMEOUT_S = 240  # to start the apiserver takes long on a busy machine
 
 
 def why_impossible():

@@ -25,7 +25,7 @@ POD_RANGE = "10.88.0.0/24"
 # The address of the service `kubernetes`: on the bridge itself, where the apiserver listens, so
 # that pods reach it without kube-proxy.
 SERVICE_ADDRESS = "10.0.0.1"
-STEP_TIMEOUT_S = 120
+STEP_TIMEOUT_S = 240
 
 
 def init(run_id, report_fd):

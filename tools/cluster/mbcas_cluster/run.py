@@ -120,7 +120,7 @@ class Run:
                 _kill(pid)
             return not remaining
 
-        if not wait_until(all_killed, timeout=30):
+        if not wait_until(all_killed, timeout=120):
             raise ClusterError(f"{self.id}: processes {self.processes()} do not die")
         if "cgroup" in self.state:
             cgroups.remove(self.state["cgroup"])
