@@ -89,4 +89,4 @@ ALL = [(step(35), 3), (mixed(120), 2), (contention(90), 2), (adversaries(60), 1)
 # VPA looks once a minute: it has more time, and runs once. MBCAS tries less after some minutes.
 SLOW = [(step(600), ("VPA",)), (mixed(300), ("VPA", "MBCAS"))]
 QUICK = [(step(30), 1), (mixed(36), 1)]
-CHECK = [(step(25), 1), (mixed(30), 1)]
+CHECK = [(step(18), 1), (mixed(24), 1)]
