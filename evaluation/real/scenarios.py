@@ -92,4 +92,4 @@ ALL = [(step(35), 3), (mixed(120), 2), (contention(150), 2), (adversaries(60), 1
 SLOW = [(step(600), ("VPA",)), (mixed(300), ("VPA", "MBCAS")),
         (contention(300), ("no limits", "HPA", "MBCAS"))]
 QUICK = [(step(30), 1), (mixed(36), 1)]
-CHECK = [(step(25), 1), (mixed(30), 1)]
+CHECK = [(step(18), 1), (mixed(24), 1)]
