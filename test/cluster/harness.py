@@ -280,6 +280,14 @@ class Cgroup:
         raise Failure(f"no usage of {self.pod}")
 
 
+def used_by(groups, seconds):
+    """CPU of each cgroup over the next seconds, in millicores."""
+    before, began = [group.usage() for group in groups], time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - began
+    return [(group.usage() - usage) / took * 1000 for group, usage in zip(groups, before)]
+
+
 class Daemon:
     """A process that is started again when it ends by itself, as Kubernetes would."""
 
