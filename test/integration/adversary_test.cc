@@ -27,7 +27,7 @@ using namespace literals;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 
-constexpr Millicores kCeiling{7200};      // of a pod on the node of 8 CPUs, a tenth in reserve
+constexpr Millicores kCeiling{8000};      // of a pod on the node of 8 CPUs
 constexpr Millicores kAllocatable{8000};  // of that node
 constexpr auto kSoon = 60s;               // generous: this machine may be busy
 

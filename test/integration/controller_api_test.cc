@@ -39,7 +39,7 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
   ASSERT_NE(first->bounds(), nullptr);
   EXPECT_TRUE(first->bounds()->managed);
   EXPECT_EQ(first->bounds()->floor, 110_m) << "equal to its request it would be Guaranteed";
-  EXPECT_EQ(first->bounds()->ceiling, 7200_m);
+  EXPECT_EQ(first->bounds()->ceiling, 8000_m);
 
   desire(*pod, 500_m);
   expectApplied(*pod, 500_m);
