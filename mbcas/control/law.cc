@@ -205,15 +205,9 @@ class Publishing {
   MonotonicTime now_;
 };
 
-std::vector<Millicores> limitsOf(const Pod& pod) {
+std::vector<Millicores> limitsOf(const Pod& pod, Millicores Container::* limit) {
   std::vector<Millicores> limits(pod.containers.size());
-  std::ranges::transform(pod.containers, limits.begin(), &Container::limit);
-  return limits;
-}
-
-std::vector<Millicores> declaredOf(const Pod& pod) {
-  std::vector<Millicores> limits(pod.containers.size());
-  std::ranges::transform(pod.containers, limits.begin(), &Container::declared);
+  std::ranges::transform(pod.containers, limits.begin(), limit);
   return limits;
 }
 
@@ -327,6 +321,14 @@ static double threadsOf(const Cgroup& cgroup) {
   return std::max(static_cast<double>(*cgroup.threads), 1.0);
 }
 
+// Its place in the tree, without a demand.
+static market::CgroupNode placeOf(const Cgroup& cgroup) {
+  market::CgroupNode node{.parent = cgroup.parent, .weight = cgroup.weight};
+  node.threads = threadsOf(cgroup);
+  if (cgroup.cap) node.cap = cgroup.cap->cores();
+  return node;
+}
+
 static Millicores presentUse(const Pod& pod) {
   Millicores use;
   for (const Container& container : pod.containers) use += container.need.last.usage;
@@ -384,11 +386,7 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
   std::vector<double> use;
   double used = 0;
   for (const Cgroup& cgroup : machine) {
-    market::CgroupNode& node = nodes.emplace_back();
-    node.parent = cgroup.parent;
-    node.weight = cgroup.weight;
-    node.threads = threadsOf(cgroup);
-    if (cgroup.cap) node.cap = cgroup.cap->cores();
+    market::CgroupNode& node = nodes.emplace_back(placeOf(cgroup));
     Millicores present = cgroup.inner ? Millicores(0) : cgroup.use;
     if (cgroup.pod) {
       present = presentUse(input.pods[*cgroup.pod]);
@@ -427,21 +425,17 @@ void NodeLaw::findHungry(const NodeInput& input, std::span<const Cgroup> machine
 
 // The tree with demands, as the market sees it.
 void NodeLaw::describe(const NodeInput& input, std::span<const Cgroup> machine) {
-  const Nanos interval = interval_;
   consumers_.assign(machine.size(), {});
   places_.assign(input.pods.size(), 0);
   const auto mostly = [](std::uint32_t hungry) { return std::popcount(hungry & kLately) >= 15; };
   for (std::size_t c = 0; c < machine.size(); ++c) {
     const Cgroup& cgroup = machine[c];
     Consumer& consumer = consumers_[c];
-    consumer.cgroup.parent = cgroup.parent;
-    consumer.cgroup.weight = cgroup.weight;
-    consumer.cgroup.threads = threadsOf(cgroup);
-    if (cgroup.cap) consumer.cgroup.cap = cgroup.cap->cores();
+    consumer.cgroup = placeOf(cgroup);
     if (cgroup.inner) continue;
     if (!cgroup.pod) {
       ConsumerState& state = state_.consumers[cgroup.id];
-      if (interval > Nanos(0)) state.use.add(interval, cgroup.use, cgroup.use);
+      if (interval_ > Nanos(0)) state.use.add(interval_, cgroup.use, cgroup.use);
       consumer.cgroup.demand =
           mostly(state.hungry) ? market::kUncapped : state.use.median().cores();
       continue;
@@ -533,7 +527,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   if (state.desired == Millicores(0) || state.declared != view.declared ||
       state.containers.size() != pod.containers.size()) {
     state.desired = view.limit;  // first seen, or somebody else wrote it: start from there
-    state.containers = limitsOf(pod);
+    state.containers = limitsOf(pod, &Container::limit);
     state.declared = view.declared;
     state.low_since.reset();
     decision.publish = true;
@@ -571,9 +565,9 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
       // declared one.
       const bool between = *desired != roundUp(*desired);
       if (between && *desired == view.limit) {
-        decision.publish |= publishing.moveTo(*desired, limitsOf(pod), state);
+        decision.publish |= publishing.moveTo(*desired, limitsOf(pod, &Container::limit), state);
       } else if (between && *desired == view.declared) {
-        decision.publish |= publishing.moveTo(*desired, declaredOf(pod), state);
+        decision.publish |= publishing.moveTo(*desired, limitsOf(pod, &Container::declared), state);
       } else {
         decision.publish |=
             publishing.moveTo(roundUp(*desired), splitLimit(pod, needs, *desired), state);

@@ -266,18 +266,22 @@ class Cgroup:
         return periods, seconds
 
     def usage(self):
-        """Seconds of CPU."""
-        for directory in self.directories:
-            for file, key, unit in (("cpuacct.usage", None, 1e9), ("cpu.stat", "usage_usec", 1e6)):
-                path = directory / file
-                if not path.exists():
-                    continue
-                if key is None:
-                    return int(path.read_text()) / unit
-                values = dict(line.split() for line in path.read_text().splitlines())
-                if key in values:
-                    return int(values[key]) / unit
-        raise Failure(f"no usage of {self.pod}")
+        return usage_of(self.directories, self.pod)
+
+
+def usage_of(directories, whose):
+    """Seconds of CPU of the cgroup with these directories, one in each hierarchy."""
+    for directory in directories:
+        for file, key, unit in (("cpuacct.usage", None, 1e9), ("cpu.stat", "usage_usec", 1e6)):
+            path = directory / file
+            if not path.exists():
+                continue
+            if key is None:
+                return int(path.read_text()) / unit
+            values = dict(line.split() for line in path.read_text().splitlines())
+            if key in values:
+                return int(values[key]) / unit
+    raise Failure(f"no usage of {whose}")
 
 
 def used_by(groups, seconds):
