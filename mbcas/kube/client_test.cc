@@ -45,7 +45,24 @@ class ClientTest : public testing::Test {
  protected:
   using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
 
-  void serve(Handler handler) {
+  /// Ends the server. A test holds it, so that no handler outlives the variables that it uses.
+  class [[nodiscard]] Serving {
+   public:
+    explicit Serving(ClientTest& test) : test_(test) {}
+    ~Serving() {
+      test_.client.reset();
+      test_.ending = true;
+      test_.server.stop();
+      test_.thread.join();
+    }
+    Serving(const Serving&) = delete;
+    Serving& operator=(const Serving&) = delete;
+
+   private:
+    ClientTest& test_;
+  };
+
+  Serving serve(Handler handler) {
     const auto any = [this, handler = std::move(handler)](const httplib::Request& request,
                                                           httplib::Response& response) {
       {
@@ -64,13 +81,7 @@ class ClientTest : public testing::Test {
     thread = std::thread([this] { server.listen_after_bind(); });
     while (!server.is_running()) std::this_thread::yield();
     config.server = fmt::format("http://127.0.0.1:{}", port);
-  }
-  void TearDown() override {
-    client.reset();
-    if (!thread.joinable()) return;
-    ending = true;
-    server.stop();
-    thread.join();
+    return Serving(*this);
   }
   Client& connect(ClientOptions options = {}) {
     options.metrics = &metrics;
@@ -99,7 +110,7 @@ class ClientTest : public testing::Test {
 TEST_F(ClientTest, NothingIsWrittenWithoutLeave) {
   std::atomic<bool> may = false;
   std::atomic<bool> busy = false;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (busy && request.method != "GET") {
       may = false;  // the leave ends between two tries
       response.status = 429;
@@ -126,7 +137,7 @@ TEST_F(ClientTest, NothingIsWrittenWithoutLeave) {
 }
 
 TEST_F(ClientTest, AStopRequestEndsACall) {
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     while (!ending) std::this_thread::sleep_for(milliseconds(1));
     response.set_content(kPod, "application/json");
   });
@@ -142,7 +153,8 @@ TEST_F(ClientTest, AStopRequestEndsACall) {
 }
 
 TEST_F(ClientTest, SendsWhoItIsAndWhatItWants) {
-  serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  const Serving serving =
+      serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
   config.token = "tok";
   config.impersonate = {
       .user = "boss", .uid = "7", .groups = {"g1", "g2"}, .extra = {{"Scopes", {"x"}}}};
@@ -176,7 +188,7 @@ TEST_F(ClientTest, SendsWhoItIsAndWhatItWants) {
 }
 
 TEST_F(ClientTest, TurnsAStatusIntoAnError) {
-  serve([](const auto&, auto& response) {
+  const Serving serving = serve([](const auto&, auto& response) {
     response.status = 409;
     response.set_content(
         R"({"kind":"Status","status":"Failure","reason":"Conflict","code":409,"message":"Apply failed",
@@ -193,7 +205,7 @@ TEST_F(ClientTest, TurnsAStatusIntoAnError) {
 }
 
 TEST_F(ClientTest, AnAnswerThatIsNoStatusIsStillAnError) {
-  serve([](const auto&, auto& response) {
+  const Serving serving = serve([](const auto&, auto& response) {
     response.status = 502;
     response.set_content("<html>\nBad\tGateway</html>", "text/html");
   });
@@ -203,7 +215,7 @@ TEST_F(ClientTest, AnAnswerThatIsNoStatusIsStillAnError) {
 
 TEST_F(ClientTest, TriesAgainWhenToldTo) {
   int count = 0;
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     if (++count < 3) {
       response.status = count == 1 ? 429 : 503;
       response.set_header("Retry-After", "0");
@@ -217,7 +229,7 @@ TEST_F(ClientTest, TriesAgainWhenToldTo) {
 }
 
 TEST_F(ClientTest, GivesUpAfterSoManyTries) {
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     response.status = 429;
     response.set_header("Retry-After", "0");
   });
@@ -229,7 +241,7 @@ TEST_F(ClientTest, GivesUpAfterSoManyTries) {
 }
 
 TEST_F(ClientTest, DoesNotWaitLongerThanTheCallMayTake) {
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     response.status = 429;
     response.set_header("Retry-After", "86400");
   });
@@ -242,7 +254,7 @@ TEST_F(ClientTest, DoesNotWaitLongerThanTheCallMayTake) {
 }
 
 TEST_F(ClientTest, AllTriesTogetherHaveADeadline) {
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     response.status = 503;
     response.set_header("Retry-After", "0");
     std::this_thread::sleep_for(milliseconds(20));
@@ -256,7 +268,8 @@ TEST_F(ClientTest, AllTriesTogetherHaveADeadline) {
 }
 
 TEST_F(ClientTest, WhoWouldWaitTooLongForItsTurnIsToldAtOnce) {
-  serve([&](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  const Serving serving =
+      serve([&](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
   Client& slow = connect({.qps = 0.001, .burst = 1});
   EXPECT_TRUE(slow.get<Pod>("ns", "p"));
   const auto result = slow.get<Pod>("ns", "p");
@@ -265,13 +278,13 @@ TEST_F(ClientTest, WhoWouldWaitTooLongForItsTurnIsToldAtOnce) {
 }
 
 TEST_F(ClientTest, DoesNotTryAgainUnasked) {
-  serve([&](const auto&, auto& response) { response.status = 500; });
+  const Serving serving = serve([&](const auto&, auto& response) { response.status = 500; });
   EXPECT_FALSE(connect().get<Pod>("ns", "p"));
   EXPECT_EQ(requestCount(), 1u);
 }
 
 TEST_F(ClientTest, RefusesAnAnswerBeyondItsBound) {
-  serve([](const auto&, auto& response) {
+  const Serving serving = serve([](const auto&, auto& response) {
     response.set_content(std::string(100'000, ' ') + kPod, "application/json");
   });
   const auto result = connect({.max_response = 50'000}).get<Pod>("ns", "p");
@@ -280,7 +293,7 @@ TEST_F(ClientTest, RefusesAnAnswerBeyondItsBound) {
 }
 
 TEST_F(ClientTest, ReportsMalformedAnswersWithTheirPlace) {
-  serve([](const auto&, auto& response) {
+  const Serving serving = serve([](const auto&, auto& response) {
     response.set_content(R"({"metadata":{"name":"p","labels":{"a":[]}}})", "application/json");
   });
   const auto result = connect().get<Pod>("ns", "p");
@@ -290,13 +303,12 @@ TEST_F(ClientTest, ReportsMalformedAnswersWithTheirPlace) {
 }
 
 TEST_F(ClientTest, TimesOut) {
-  serve([this](const auto&, auto&) {
+  const Serving serving = serve([this](const auto&, auto&) {
     for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
   });
   const auto result = connect({.timeout = milliseconds(100)}).get<Pod>("ns", "p");
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().reason, ApiError::kTimeout);
-  ending = true;
 }
 
 TEST_F(ClientTest, SaysWhenNobodyIsThere) {
@@ -309,7 +321,8 @@ TEST_F(ClientTest, SaysWhenNobodyIsThere) {
 }
 
 TEST_F(ClientTest, ThrottlesItself) {
-  serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
+  const Serving serving =
+      serve([](const auto&, auto& response) { response.set_content(kPod, "application/json"); });
   Client& c = connect({.qps = 20, .burst = 2});
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(c.get<Pod>("ns", "p"));
@@ -323,7 +336,7 @@ TEST_F(ClientTest, FetchesANewTokenWhenRefusedAndNeverShowsIt) {
   ::close(fd);
   std::ofstream(pattern) << "old-secret";
   config.token_file = pattern;
-  serve([](const auto& request, auto& response) {
+  const Serving serving = serve([](const auto& request, auto& response) {
     if (request.get_header_value("Authorization") == "Bearer new-secret") {
       response.set_content(kPod, "application/json");
     } else {
@@ -343,7 +356,7 @@ TEST_F(ClientTest, FetchesANewTokenWhenRefusedAndNeverShowsIt) {
 
 TEST_F(ClientTest, NoFailureShowsTheToken) {
   config.token = "hush-hush";
-  serve([](const auto& request, auto& response) {
+  const Serving serving = serve([](const auto& request, auto& response) {
     if (request.path.ends_with("cut")) {
       response.set_content_provider(
           1000, "application/json",
@@ -383,7 +396,7 @@ TEST_F(ClientTest, RunsAnExecPluginWithoutHoldingUpTheLoop) {
          "\"status\":{\"token\":\"from-plugin\"}}'\n";
   std::filesystem::permissions(pattern, std::filesystem::perms::owner_all);
   config.exec = ExecPlugin{.command = pattern, .api_version = "client.authentication.k8s.io/v1"};
-  serve([](const auto& request, auto& response) {
+  const Serving serving = serve([](const auto& request, auto& response) {
     if (request.get_header_value("Authorization") != "Bearer from-plugin") response.status = 401;
     response.set_content(kPod, "application/json");
   });
@@ -401,7 +414,7 @@ TEST_F(ClientTest, RunsAnExecPluginWithoutHoldingUpTheLoop) {
 }
 
 TEST_F(ClientTest, ACancelledCallEnds) {
-  serve([this](const auto&, auto&) {
+  const Serving serving = serve([this](const auto&, auto&) {
     for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
   });
   Client& c = connect();
@@ -412,12 +425,11 @@ TEST_F(ClientTest, ACancelledCallEnds) {
   ASSERT_TRUE(eventually([&] { return requestCount() == 1; }));
   c.cancel(id);
   EXPECT_TRUE(eventually([&] { return cancelled.load(); }));
-  ending = true;
 }
 
 // What goes on when a client ends, ends with it: nothing of the client's is used later.
 TEST_F(ClientTest, EndsItsCallsBeforeItIsGone) {
-  serve([this](const auto&, auto&) {
+  const Serving serving = serve([this](const auto&, auto&) {
     for (int i = 0; i < 3000 && !ending; ++i) std::this_thread::sleep_for(milliseconds(10));
   });
   int ended = 0;
@@ -428,11 +440,10 @@ TEST_F(ClientTest, EndsItsCallsBeforeItIsGone) {
     ASSERT_TRUE(eventually([&] { return requestCount() >= 1; }));
   }
   EXPECT_EQ(ended, 3);
-  ending = true;
 }
 
 TEST_F(ClientTest, ListsInPages) {
-  serve([](const auto& request, auto& response) {
+  const Serving serving = serve([](const auto& request, auto& response) {
     const bool second = request.get_param_value("continue") == "tok/2=";
     response.set_content(
         fmt::format(
@@ -451,7 +462,7 @@ TEST_F(ClientTest, ListsInPages) {
 }
 
 TEST_F(ClientTest, ReportsAMissingResourceAsSuch) {
-  serve([](const auto& request, auto& response) {
+  const Serving serving = serve([](const auto& request, auto& response) {
     if (request.path == "/version") {
       response.set_content(R"({"major":"1","minor":"31+","gitVersion":"v1.31.2"})",
                            "application/json");
@@ -468,7 +479,8 @@ TEST_F(ClientTest, ReportsAMissingResourceAsSuch) {
 }
 
 TEST_F(ClientTest, RecordsEvents) {
-  serve([](const auto&, auto& response) { response.set_content("{}", "application/json"); });
+  const Serving serving =
+      serve([](const auto&, auto& response) { response.set_content("{}", "application/json"); });
   EventRecorder recorder(connect(), "tester");
   const Note note{.about = {"v1", "Pod", "ns", "p", "u", "1"},
                   .type = EventType::kWarning,
@@ -508,7 +520,7 @@ WatchOptions quick() {
 TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
   std::atomic<int> watches = 0;
   std::atomic<int> lists = 0;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (request.has_param("sendInitialEvents")) {
       response.status = 422;
     } else if (!request.has_param("watch")) {
@@ -565,7 +577,6 @@ TEST_F(ClientTest, AnInformerFallsBackToListsResumesAndNotices410) {
   EXPECT_NE(told.find("-ns/a"), std::string::npos);
   EXPECT_NE(told.find("-ns/b"), std::string::npos);
   EXPECT_NE(told.find("+ns/z"), std::string::npos);
-  ending = true;
 }
 
 // A memory limit that no reader of this kind understands.
@@ -577,7 +588,7 @@ std::string badPodJson(const std::string& name, int version) {
 }
 
 TEST_F(ClientTest, AListReturnsWhatCanBeRead) {
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     response.set_content(
         fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{},{},{}]}})",
                     podJson("a", 1), badPodJson("bad", 2), podJson("c", 3)),
@@ -625,7 +636,7 @@ class WatchScript {
 
 TEST_F(ClientTest, AnInformerPassesOverWhatItCannotRead) {
   WatchScript script;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (request.has_param("sendInitialEvents")) {
       response.status = 422;
     } else if (!request.has_param("watch")) {
@@ -681,12 +692,12 @@ TEST_F(ClientTest, AnInformerPassesOverWhatItCannotRead) {
       << reported[0];
   EXPECT_NE(reported[1].find("Pod ns/a "), std::string::npos) << reported[1];
   EXPECT_NE(reported[2].find("Pod ns/new "), std::string::npos) << reported[2];
-  ending = true;
 }
 
 TEST_F(ClientTest, AnInformerNamesABoundedNumberOfThem) {
   WatchScript script;
-  serve([&](const auto&, auto& response) { script.serve(response, ending); });
+  const Serving serving =
+      serve([&](const auto&, auto& response) { script.serve(response, ending); });
   constexpr int kBad = WatchCache::kMostPassedOver + 50;
   for (int i = 0; i < kBad; ++i) {
     script.add(eventJson("ADDED", badPodJson(fmt::format("bad{}", i), i + 1)));
@@ -706,13 +717,12 @@ TEST_F(ClientTest, AnInformerNamesABoundedNumberOfThem) {
   script.add(eventJson("ADDED", podJson("good", 600)));
   EXPECT_TRUE(eventually([&] { return pods.find("ns", "good") != nullptr; }));
   pods.stop();
-  ending = true;
 }
 
 TEST_F(ClientTest, AnInformerTellsHowLongItHasBeenStuck) {
   std::atomic<bool> works = false;
   WatchScript script;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (!works) {
       response.status = 500;
     } else if (request.has_param("watch")) {
@@ -735,14 +745,13 @@ TEST_F(ClientTest, AnInformerTellsHowLongItHasBeenStuck) {
   EXPECT_EQ(pods.stuckFor(clock.monotonic() + seconds(100)), Nanos(0)) << "an open watch is not";
   EXPECT_EQ(pods.health().last_error, "");
   pods.stop();
-  ending = true;
 }
 
 TEST_F(ClientTest, AnInformerListsRoundAnEventThatIsNone) {
   std::atomic<int> watches = 0;
   std::atomic<int> lists = 0;
   WatchScript script;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (request.has_param("sendInitialEvents")) {
       response.status = 422;
     } else if (!request.has_param("watch")) {
@@ -763,12 +772,11 @@ TEST_F(ClientTest, AnInformerListsRoundAnEventThatIsNone) {
   EXPECT_TRUE(eventually([&] { return pods.find("ns", "good") != nullptr; }));
   EXPECT_EQ(watches, 1);
   pods.stop();
-  ending = true;
 }
 
 TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
   std::atomic<int> watches = 0;
-  serve([&](const auto&, auto& response) {
+  const Serving serving = serve([&](const auto&, auto& response) {
     ++watches;
     auto sent = std::make_shared<bool>(false);
     response.set_chunked_content_provider("application/json", [this, sent](
@@ -793,7 +801,6 @@ TEST_F(ClientTest, AnInformerGivesUpASilentWatch) {
   pods.start();
   EXPECT_TRUE(eventually([&] { return watches >= 3 && timeouts >= 2; }));
   pods.stop();
-  ending = true;
 }
 
 TEST_F(ClientTest, KeepsItsConnectionsBesideManyWatches) {
@@ -802,7 +809,7 @@ TEST_F(ClientTest, KeepsItsConnectionsBesideManyWatches) {
   server.new_task_queue = [] { return new httplib::ThreadPool(kWatches + 8); };
   // The handler refers to nothing of this function: watches that end are opened again at once, and
   // such a request may arrive when this function has returned.
-  serve([this](const auto& request, auto& response) {
+  const Serving serving = serve([this](const auto& request, auto& response) {
     if (!request.has_param("watch")) {
       response.set_content(podJson("a", 7), "application/json");
       return;
@@ -834,13 +841,12 @@ TEST_F(ClientTest, KeepsItsConnectionsBesideManyWatches) {
     }
   }
   EXPECT_EQ(connections.size(), 1u);
-  ending = true;
   for (const auto& informer : informers) informer->stop();
 }
 
 TEST_F(ClientTest, AnInformerListsWhenAStreamingListDoesNotEnd) {
   std::atomic<int> lists = 0;
-  serve([&](const auto& request, auto& response) {
+  const Serving serving = serve([&](const auto& request, auto& response) {
     if (!request.has_param("watch")) {
       ++lists;
       response.set_content(
@@ -869,7 +875,6 @@ TEST_F(ClientTest, AnInformerListsWhenAStreamingListDoesNotEnd) {
   EXPECT_EQ(lists, 1);
   EXPECT_EQ(pods.size(), 1u);
   pods.stop();
-  ending = true;
 }
 
 TEST_F(ClientTest, HealthEndpointsAnswer) {
