@@ -16,19 +16,13 @@ TOOL = ROOT / "tools" / "cluster" / "cluster"
 sys.path[:0] = [str(TOOL.parent), str(ROOT / "test" / "support")]
 
 import machine
+from api import run_kubectl
 from mbcas_cluster import build, cgroups, kernel, node
 from mbcas_cluster.run import Run
 
 SYSTEM = "mbcas-system"
 WAIT_S = 300  # for what only has to happen
 JUDGED_S = 150  # within judged(), which repeats what a busy machine has kept from happening
-# What kubectl says where the server, or the way to it, is slow for the moment.
-PASSING = ("TLS handshake timeout", "i/o timeout", "connection refused", "connection reset",
-           "unexpected EOF", "http2: client connection", "etcdserver: ", "ServiceUnavailable",
-           "the server is currently unable", "in the time allotted", "too many requests")
-# Verbs that may be said twice.
-REPEATABLE = ("get", "apply", "patch", "wait", "logs", "describe", "annotate", "label", "rollout",
-              "api-resources")
 
 
 class Failure(Exception):
@@ -119,14 +113,7 @@ class Cluster:
 
     def kubectl(self, *arguments, stdin=None, may_fail=False):
         words = [str(word) for word in arguments]
-        command = words[2:] if words[0] == "-n" else words
-        for wait in (1, 2, 4, 8, 0):
-            result = subprocess.run([self.program, "--kubeconfig", self.kubeconfig(), *words],
-                                    input=stdin, capture_output=True, text=True)
-            if (result.returncode == 0 or may_fail or command[0] not in REPEATABLE
-                    or not any(text in result.stderr for text in PASSING)):
-                break
-            time.sleep(wait)
+        result = run_kubectl(self.program, self.kubeconfig(), words, stdin, may_fail)
         check(may_fail or result.returncode == 0, f"kubectl {' '.join(words)}: {result.stderr}")
         return result.stdout
 

@@ -10,6 +10,27 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = ROOT / "tools" / "cluster" / "cluster"
+# What kubectl says when the server, or the network path to it, is slow for a moment.
+PASSING = ("TLS handshake timeout", "i/o timeout", "connection refused", "connection reset",
+           "unexpected EOF", "http2: client connection", "etcdserver: ", "ServiceUnavailable",
+           "the server is currently unable", "in the time allotted", "too many requests",
+           "context deadline exceeded", "Client.Timeout exceeded")
+# Verbs whose repetition changes nothing.
+REPEATABLE = ("get", "apply", "patch", "wait", "logs", "describe", "annotate", "label", "rollout",
+              "api-resources")
+
+
+def run_kubectl(program, kubeconfig, words, stdin=None, may_fail=False):
+    """Runs kubectl, and repeats a command that failed only because the server was slow."""
+    command = words[2:] if words[0] == "-n" else words
+    for wait in (1, 2, 4, 8, 0):
+        done = subprocess.run([program, "--kubeconfig", kubeconfig, *words], input=stdin,
+                              capture_output=True, text=True)
+        if (done.returncode == 0 or may_fail or command[0] not in REPEATABLE
+                or not any(text in done.stderr for text in PASSING)):
+            break
+        time.sleep(wait)
+    return done
 
 
 class Api:
@@ -74,8 +95,7 @@ class ControlPlane:
 
     def kubectl(self, *arguments, stdin=None):
         words = [str(word) for word in arguments]
-        done = subprocess.run([self._kubectl, "--kubeconfig", self.kubeconfig, *words],
-                              input=stdin, capture_output=True, text=True)
+        done = run_kubectl(self._kubectl, self.kubeconfig, words, stdin)
         if done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
         return done.stdout
