@@ -167,7 +167,7 @@ class Judge {
 };
 
 TEST(Properties, HoldOnRandomNodesAtEveryTick) {
-  const auto nodes = test::trials<std::uint64_t>(2'000, 30'000);
+  const auto nodes = test::trials<std::uint64_t>(700, 30'000);
   std::int64_t bound = 0;  // pod-seconds
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -261,7 +261,7 @@ FluidNode constantNode(std::uint64_t seed, const Settings& settings, Nanos delay
 }
 
 TEST(LimitCycles, NoneOnConstantDemandFromAnyStart) {
-  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(60, 10'000);
   std::uint64_t restless = 0;
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const auto delay = seconds(seed % 2 == 0 ? 0 : 2);
@@ -285,20 +285,21 @@ TEST(LimitCycles, AMistunedLawShowsThem) {
   mistuned.reclaim = Reclaim::kAlways;
   mistuned.headroom = 0.8;
   mistuned.regret = Nanos(0);
-  int cycling = 0;
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  std::uint64_t cycling = 0;
+  const auto nodes = test::trials<std::uint64_t>(40, 50);
+  for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     FluidNode node = constantNode(seed, mistuned);
     const Rest rest = settle(node);
     cycling += rest.moves > 10 && rest.swing > 1.2 ? 1 : 0;
   }
-  EXPECT_GE(cycling, 10);
+  EXPECT_GE(cycling * 5, nodes);
 }
 
 // Runs a node with the limits that are in force now: what is decided comes in a year.
 constexpr Nanos kStatic = std::chrono::hours(24 * 365);
 
 TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
-  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(60, 10'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     FluidNode node = constantNode(seed, settingsOf(Profile::kResponsive));
@@ -320,7 +321,7 @@ TEST(FixedPoint, WithEqualFactorsTheMachineIsUsedAsWithoutLimits) {
 // The promise, at rest: every consumer has at least the smaller of what plain Kubernetes with the
 // declared limits gives it and its award.
 TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
-  const auto nodes = test::trials<std::uint64_t>(150, 10'000);
+  const auto nodes = test::trials<std::uint64_t>(60, 10'000);
   int binding = 0;
   Settings settings = settingsOf(Profile::kResponsive);
   settings.min_cpu = kLimitStep;  // a floor above the declared limit is a promise of its own
@@ -353,7 +354,7 @@ TEST(FixedPoint, NoConsumerHasLessThanThePromise) {
 }
 
 TEST(Equality, EqualPodsAreTreatedEqually) {
-  const auto nodes = test::trials<std::uint64_t>(300, 3'000);
+  const auto nodes = test::trials<std::uint64_t>(150, 3'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     Dice dice(seed);
     FluidNode node(2, settingsOf(Profile::kResponsive));
@@ -404,7 +405,7 @@ Bound boundTenant(std::uint64_t seed, const std::vector<FluidPod>& tenants) {
 }
 
 TEST(Incentives, ABoundPodGainsNothingBySpinningMore) {
-  const auto nodes = test::trials<std::uint64_t>(100, 1'000);
+  const auto nodes = test::trials<std::uint64_t>(50, 1'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const auto gets = [&](Millicores demand, std::uint64_t threads) {
       FluidPod tenant = fluidPod("tenant", 200_m, 1000_m, [=](int) { return demand; });
@@ -419,7 +420,7 @@ TEST(Incentives, ABoundPodGainsNothingBySpinningMore) {
 }
 
 TEST(Incentives, ABoundPodGainsNothingBySplitting) {
-  const auto nodes = test::trials<std::uint64_t>(100, 1'000);
+  const auto nodes = test::trials<std::uint64_t>(50, 1'000);
   for (std::uint64_t seed = 1; seed <= nodes; ++seed) {
     const auto part = [](const char* id, Millicores request, Millicores declared) {
       return fluidPod(id, request, declared, [](int) { return 4000_m; });
