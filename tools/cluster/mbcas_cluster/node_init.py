@@ -1,7 +1,7 @@
 """The first process of a node: makes its surroundings, starts its components, watches them.
 
-/run and /var/lib are private within, so that containerd, the kubelet and CNI keep to their usual
-places there, as on any node, and nothing of theirs is seen outside.
+/run, /var/lib and the logs of pods are private within, so that containerd, the kubelet and CNI keep
+to their usual places there, as on any node, and nothing of theirs is seen outside.
 """
 
 import json
@@ -115,6 +115,10 @@ class _Node:
         private_lib.mkdir()
         kernel.mount(private_lib, "/var/lib", flags=kernel.MS_BIND)
         kernel.mount("tmpfs", "/run", "tmpfs", options="mode=755")
+        # A kubelet removes the logs of all pods that it does not know, also those of other clusters.
+        for place in ("/var/log/pods", "/var/log/containers"):
+            os.makedirs(place, exist_ok=True)
+            kernel.mount("tmpfs", place, "tmpfs", options="mode=755")
         for path, fd in kept.items():
             if not path.exists():  # the cache itself lies below /run or /var/lib
                 path.mkdir(parents=True)
