@@ -115,10 +115,9 @@ class _Node:
         private_lib.mkdir()
         kernel.mount(private_lib, "/var/lib", flags=kernel.MS_BIND)
         kernel.mount("tmpfs", "/run", "tmpfs", options="mode=755")
-        # A kubelet removes the logs of all pods that it does not know, also those of other clusters.
-        for place in ("/var/log/pods", "/var/log/containers"):
-            os.makedirs(place, exist_ok=True)
-            kernel.mount("tmpfs", place, "tmpfs", options="mode=755")
+        # A kubelet removes the logs of every pod that it does not know, so it must not see the logs
+        # of another cluster's pods.
+        kernel.mount("tmpfs", "/var/log", "tmpfs", options="mode=755")
         for path, fd in kept.items():
             if not path.exists():  # the cache itself lies below /run or /var/lib
                 path.mkdir(parents=True)
