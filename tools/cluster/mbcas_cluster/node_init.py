@@ -1,6 +1,6 @@
 """The first process of a node: makes its surroundings, starts its components, watches them.
 
-/run, /var/lib and the logs of pods are private within, so that containerd, the kubelet and CNI keep
+/run, /var/lib and /var/log are private within, so that containerd, the kubelet and CNI keep
 to their usual places there, as on any node, and nothing of theirs is seen outside.
 """
 
