@@ -146,7 +146,7 @@ def _go_environment():
 
 
 def _go(go, args, directory):
-    return subprocess.run(["nice", "-n", "10", go, *args], cwd=directory, env=_go_environment(),
+    return subprocess.run([go, *args], cwd=directory, env=_go_environment(),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           preexec_fn=die_with_parent)
 
@@ -239,8 +239,7 @@ def _go_build(go, module, directory, title, flags, packages):
     unfinished.mkdir(exist_ok=True)
     started = time.monotonic()
     process = subprocess.Popen(
-        ["nice", "-n", "10", go, "build", "-trimpath", "-ldflags", flags, "-o", f"{unfinished}/",
-         *packages.values()],
+        [go, "build", "-trimpath", "-ldflags", flags, "-o", f"{unfinished}/", *packages.values()],
         cwd=module, env=_go_environment(), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
     try:
