@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "mbcas/kube/events.h"
 #include "mbcas/kube/health_server.h"
@@ -832,15 +834,24 @@ TEST_F(ClientTest, KeepsItsConnectionsBesideManyWatches) {
              return request.has_param("watch");
            }) == kWatches;
   }));
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(api.get<Pod>("ns", "a"));
+  // The server closes a connection that is idle for five seconds, which a busy machine may cause.
+  std::size_t pauses = 0;
+  auto last = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(api.get<Pod>("ns", "a"));
+    const auto now = std::chrono::steady_clock::now();
+    if (now - std::exchange(last, now) > std::chrono::seconds(4)) ++pauses;
+  }
   std::set<int> connections;
   {
     const std::scoped_lock lock(mutex);
     for (const httplib::Request& request : requests) {
-      if (!request.has_param("watch")) connections.insert(request.remote_port);
+      // An informer whose watch did not begin in time lists, on a connection of its own.
+      if (request.path.ends_with("/pods/a")) connections.insert(request.remote_port);
     }
   }
-  EXPECT_EQ(connections.size(), 1u);
+  EXPECT_GE(connections.size(), 1u);
+  EXPECT_LE(connections.size(), 1 + pauses);
   for (const auto& informer : informers) informer->stop();
 }
 
