@@ -94,8 +94,17 @@ class Cluster:
 
     def up(self, *options):
         self.tool("up", "--name", self.name, "--owner", str(os.getpid()), *options)
+        self._give_weight(self.run)
+
+    def join(self, node):
+        """Starts a further node, which `down` removes too, or one that was stopped."""
+        self.tool("up", "--name", node, "--join", self.name)
+        self._give_weight(Run.load(node))
+
+    @staticmethod
+    def _give_weight(run):
         if machine.is_heavy():  # as the control plane is, which scripts/test started with this test
-            for top in cgroups.existing(self.run.state["cgroup"]):
+            for top in cgroups.existing(run.state["cgroup"]):
                 machine.set_weight(top, machine.HEAVY)
 
     def down(self):
@@ -124,11 +133,13 @@ class Cluster:
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))
         return nodes["items"][0]["metadata"]["name"]
 
-    def account_kubeconfig(self, account, path, *bound):
+    def account_kubeconfig(self, account, path, *bound, server=None):
         """The service account's own: what it may do is what its role says."""
         config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         token = self.kubectl("create", "token", account, "-n", SYSTEM, "--duration=2h", *bound)
         config["users"][0]["user"] = {"token": token.strip()}
+        if server:
+            config["clusters"][0]["cluster"]["server"] = server
         path.write_text(json.dumps(config))
         return str(path)
 
@@ -142,15 +153,17 @@ class Cluster:
         self.kubectl("apply", "-k", str(ROOT / "config" / "policy"))
         self.kubectl("apply", "-k", str(ROOT / "config" / "rbac"))
 
-    def make_pod(self, name, containers, init=(), **spec):
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+    def make_pod(self, name, containers, init=(), namespace="default", **spec):
+        body = {"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace},
                 "spec": {"terminationGracePeriodSeconds": 1, "dnsPolicy": "Default",
                          "containers": list(containers), "initContainers": list(init), **spec}}
         self.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
-    def wait_ready(self, *names):
+    def wait_ready(self, *names, namespace="default"):
         for name in names:
-            self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", f"--timeout={WAIT_S}s")
+            self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", f"--timeout={WAIT_S}s",
+                         "-n", namespace)
 
     def cgroup_of(self, pod, container_name=None):
         """The directories of a container's cgroup, or of its pod's, one in each hierarchy. The pod
@@ -165,7 +178,8 @@ class Cluster:
                 "initContainerStatuses", [])
             status = next(s for s in statuses if s["name"] == container_name)
             path /= status["containerID"].split("//")[1]
-        return [top / path for top in cgroups.existing(self.run.state["cgroup"])
+        node_run = Run.load(pod["spec"]["nodeName"])  # of the same name
+        return [top / path for top in cgroups.existing(node_run.state["cgroup"])
                 if (top / path).is_dir()]
 
     def quota(self, pod, container_name=None):
@@ -322,31 +336,34 @@ def controller(binary, config, directory, *flags, lease=5):
                    "--leader-elect-lease", str(lease), *flags], directory, "controller")
 
 
-def agent(binary, cluster, directory, *flags):
-    """With a token as the DaemonSet's pod has it: bound to a pod on the node."""
-    name = cluster.node_name()
+def agent(binary, cluster, directory, *flags, joined=None):
+    """With a token as the DaemonSet's pod has it: bound to a pod on the node. On a node that joined
+    the cluster it uses that node's network, as the DaemonSet's pod would."""
+    node_name = joined or cluster.node_name()
+    name, server, command = "agent", None, [binary]
+    if joined:
+        name, server = f"agent-{joined}", "https://10.0.0.1:443"
+        first = Run.load(joined).state["supervisor"]["pid"]
+        command = ["nsenter", f"--net=/proc/{first}/ns/net", binary]
     cluster.kubectl("apply", "-f", str(ROOT / "config" / "agent" / "rbac.yaml"))
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": SYSTEM},
-            "spec": {"serviceAccountName": "mbcas-agent", "nodeName": name,
-                     "terminationGracePeriodSeconds": 1,
-                     "containers": [{"name": "main", "image": "mbcas.local/workload:1",
-                                     "imagePullPolicy": "Never"}]}}
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
-    uid = cluster.get("pod", "agent", "-n", SYSTEM)["metadata"]["uid"]
+    cluster.make_pod(name, [{"name": "main", "image": "mbcas.local/workload:1",
+                             "imagePullPolicy": "Never"}], namespace=SYSTEM, nodeName=node_name,
+                     serviceAccountName="mbcas-agent")
+    uid = cluster.get("pod", name, "-n", SYSTEM)["metadata"]["uid"]
     config = cluster.account_kubeconfig(
-        "mbcas-agent", directory / "agent.kubeconfig", "--bound-object-kind", "Pod",
-        "--bound-object-name", "agent", "--bound-object-uid", uid)
-    return Daemon([binary, "--kubeconfig", config, "--node-name", name, "--cgroup-root",
-                   cgroup_root(cluster, directory), *flags], directory, "agent")
+        "mbcas-agent", directory / f"{name}.kubeconfig", "--bound-object-kind", "Pod",
+        "--bound-object-name", name, "--bound-object-uid", uid, server=server)
+    return Daemon([*command, "--kubeconfig", config, "--node-name", node_name, "--cgroup-root",
+                   cgroup_root(directory, node_name), *flags], directory, name)
 
 
-def cgroup_root(cluster, directory):
+def cgroup_root(directory, node_name):
     """The node's own part of the cgroup tree, as a container on it would have it mounted."""
-    name = cluster.run.state["cgroup"]
+    name = Run.load(node_name).state["cgroup"]
     mounts = cgroups.hierarchies()
     if all(kind == "cgroup2" for _, kind in mounts):
         return str(mounts[0][0] / name)
-    root = directory / "cgroup"
+    root = directory / f"cgroup-{node_name}"
     if not root.exists():
         root.mkdir()
         for mount, _ in mounts:

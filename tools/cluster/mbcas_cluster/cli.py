@@ -13,7 +13,8 @@ from .run import Run, identity, is_alive
 DESCRIPTION = """\
 Builds a pinned Kubernetes from Go modules, once, into a cache, and starts from it
   a control plane (etcd, kube-apiserver) for tests: any number, as any user, or
-  a node (containerd and kubelet too) in namespaces of its own: needs root.
+  a node (containerd and kubelet too) in namespaces of its own: needs root. Further
+  nodes can join its cluster.
 docs/cluster.md tells more."""
 
 ENVIRONMENT = """\
@@ -83,12 +84,20 @@ def _parser():
     added.add_argument("--service-accounts", action="store_true",
                        help="enable the ServiceAccount admission plugin")
 
-    added = command("up", _up, "start a node; does nothing when it is already up", named=True)
+    added = command("up", _up, "start a node, also one that was stopped; does nothing when it is "
+                    "already up", named=True)
+    added.add_argument("--join", metavar="CLUSTER",
+                       help="the node joins the cluster of the node with this name, instead of "
+                            "having a control plane")
     added.add_argument("--owner", type=int, metavar="PID",
                        help="as long as this process lives, `down --all` leaves the node alone")
     _add_control_plane_options(added)
 
-    added = command("down", _down, "stop a node and remove all its traces", named=True)
+    command("stop", _stop, "cut the power of a node that joined a cluster; `up` starts it again",
+            named=True)
+
+    added = command("down", _down, "stop a node, with those that joined its cluster, and remove "
+                    "all traces", named=True)
     added.add_argument("--all", action="store_true",
                        help="all nodes, and whatever runs that died have left")
     added.add_argument("--force", action="store_true",
@@ -106,7 +115,8 @@ def _parser():
 
     added = command("do", _do, "command a component of a node, as `do stop kubelet`", named=True)
     added.add_argument("words", nargs="+", metavar="WORD",
-                       help="start|stop|kill|pause|resume COMPONENT, compact, status")
+                       help="start|stop|kill|pause|resume COMPONENT, status; compact where the "
+                            "control plane is; disconnect, connect where it is not")
 
     added = command("load-image", _load_image, "import a docker or OCI archive", named=True)
     added.add_argument("archive")
@@ -154,7 +164,14 @@ def _control_plane(args):
 
 def _up(args):
     owner = identity(args.owner) if args.owner else None
-    node.up(args.name, _options(args, service_accounts=True), owner)
+    if args.join and (args.user or args.apiserver_arg or args.etcd_arg):
+        raise ClusterError("--user, --apiserver-arg and --etcd-arg are for a control plane, and a "
+                           "node that joins has none")
+    node.up(args.name, _options(args, service_accounts=True), owner, args.join)
+
+
+def _stop(args):
+    node.stop(args.name)
 
 
 def _down(args):
@@ -173,8 +190,10 @@ def _status(args):
     runs = Run.all()
     for run in runs:
         alive = is_alive(run.state.get("supervisor"))
-        print(f"{run.id:20} {run.state['kind']:14} {'up' if alive else 'dead':5} "
-              f"{run.state.get('server', '-')}")
+        condition = "up" if alive else "stopped" if run.state.get("stopped") else "dead"
+        joined = f" joined {run.state['cluster']}" if "cluster" in run.state else ""
+        print(f"{run.id:20} {run.state['kind']:14} {condition:7} "
+              f"{run.state.get('server', '-')}{joined}")
         answer = node.command(run, "status") if alive and run.state["kind"] == "node" else {}
         for name, pid in answer.get("pids", {}).items():
             print(f"    {name:24} {pid or 'not running'}")

@@ -2,20 +2,18 @@
 
 import base64
 import json
-import os
 import random
 import secrets
 import shutil
 import socket
-import ssl
 import subprocess
 import urllib.request
 
+from .access import ADMIN, Access, open_url
 from .common import ClusterError
 from .run import Component
 
 SERVICE_RANGE = "10.0.0.0/24"
-ADMIN = "admin"
 START_TIMEOUT_S = 150  # below what test/support/control_plane.cc waits
 PORT_ATTEMPTS = 10
 
@@ -30,33 +28,24 @@ class Options:
         self.service_accounts = service_accounts
 
 
-class ControlPlane:
+class ControlPlane(Access):
     """The two components of one run, with the credentials that clients need."""
 
     def __init__(self, run, binaries, options, address="127.0.0.1"):
+        super().__init__(run.id, run.dir / "ca.crt")
         self.run = run
         self.binaries = binaries
         self.options = options
         self.address = address
-        self.ca_file = run.dir / "ca.crt"
         self.service_account_key = run.dir / "service-account.key"
-        self.tokens = {}
         self.etcd = Component(run, "etcd", [])
         self.apiserver = Component(run, "apiserver", [])
-        self._etcd_port = self._api_port = None
+        self._etcd_port = None
         self._write_credentials()
 
     @property
     def components(self):
         return {"etcd": self.etcd, "apiserver": self.apiserver}
-
-    @property
-    def server(self):
-        return f"https://{self.address}:{self._api_port}"
-
-    @property
-    def token(self):
-        return self.tokens[ADMIN]
 
     def _write_credentials(self):
         _run_openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout",
@@ -97,7 +86,7 @@ class ControlPlane:
         self.start("etcd")
 
     def _start_api_on(self, port, *_):
-        self._api_port = port
+        self.server = f"https://{self.address}:{port}"
         disabled = [] if self.options.service_accounts \
             else ["--disable-admission-plugins=ServiceAccount"]
         self.apiserver.command = [
@@ -156,18 +145,11 @@ class ControlPlane:
         self.ca_file.write_text(certificates[1])
         return True
 
-    def get(self, path):
-        """One GET as admin; raises OSError when there is no good answer."""
-        request = urllib.request.Request(self.server + path,
-                                         headers={"Authorization": f"Bearer {self.token}"})
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        return _open_url(request, context)
-
     def _etcd_call(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self._etcd_port}{path}", data)
         try:
-            return json.loads(_open_url(request))
+            return json.loads(open_url(request))
         except (OSError, ValueError):
             return {}  # not up, or it refuses
 
@@ -182,25 +164,9 @@ class ControlPlane:
             raise ClusterError(f"etcd refuses to compact at revision {revision}: already done?")
         return int(revision)
 
-    def write_kubeconfig(self, path, user=ADMIN, server=None):
-        authority = base64.b64encode(self.ca_file.read_bytes()).decode()
-        with open(path, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(f"""apiVersion: v1
-kind: Config
-current-context: {self.run.id}
-contexts:
-- name: {self.run.id}
-  context: {{cluster: {self.run.id}, user: "{user}"}}
-clusters:
-- name: {self.run.id}
-  cluster:
-    server: {server or self.server}
-    certificate-authority-data: {authority}
-users:
-- name: "{user}"
-  user: {{token: {self.tokens[user]}}}
-""")
-        return path
+    def commands(self):
+        """Those of supervisor.obey that concern no component."""
+        return {"compact": lambda: {"revision": self.compact()}}
 
     def write_user_kubeconfigs(self, users, server=None):
         """Token and kubeconfig of each user, given as in Options.users, by name."""
@@ -224,14 +190,6 @@ def _free_ports(count=2):
         if port not in ports:
             ports.append(port)
     return ports
-
-
-def _open_url(request, context=None):
-    handlers = [urllib.request.ProxyHandler({})]
-    if context:
-        handlers.append(urllib.request.HTTPSHandler(context=context))
-    with urllib.request.build_opener(*handlers).open(request, timeout=5) as response:
-        return response.read().decode()
 
 
 def _run_openssl(*args):

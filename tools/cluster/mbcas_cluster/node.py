@@ -1,4 +1,6 @@
-"""A one-node cluster in mount, network and process namespaces of its own, as the host sees it.
+"""A node in mount, network and process namespaces of its own, as the host sees it.
+
+The first node of a cluster has the control plane. Other nodes join its cluster, and go with it.
 
 The first process of the process namespace (node_init.py) starts and watches all components. When
 it is killed, by whatever means, the kernel kills everything else in there, containers included;
@@ -16,8 +18,9 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
-from . import build, cgroups, image
+from . import build, cgroups, image, network
 from .common import ClusterError, cache_dir, locked, say, tail
 from .run import Run, is_alive
 
@@ -50,42 +53,84 @@ def cni_plugins():
     return next((path for path in CNI_PLUGINS if os.path.exists(f"{path}/bridge")), None)
 
 
-def up(name, options, owner):
+def up(name, options, owner, cluster=None):
+    """Starts a node: the first one of a cluster, or one that joins the cluster of another."""
     reason = why_impossible()
     if reason:
         raise ClusterError(f"a node cannot run here: {reason}")
-    with _locked(name):
-        run = Run.load(name)
-        if run and is_alive(run.state.get("supervisor")) and "kubeconfig" in run.state:
-            say(f"node {name} is already up")
-        else:
-            if run:
-                say(f"removing what is left of an earlier node {name}")
-                run.destroy()
-            run = _start(name, options, owner)
+    known = Run.load(name)
+    if known and cluster is None:
+        cluster = known.state.get("cluster")
+    elif known and cluster != known.state.get("cluster"):
+        raise ClusterError(f"there is a node {name} that did not join {cluster}: remove it first")
+    with ExitStack() as locks:
+        if cluster:  # before the node's own lock, as `down` does
+            locks.enter_context(_locked(cluster))
+        locks.enter_context(_locked(name))
+        run = _up(name, options, owner, cluster)
     print(f"export KUBECONFIG={run.state['kubeconfig']}")
     print(f"# kubectl of the same version: {build.binaries_dir(run.state['version']) / 'kubectl'}",
           flush=True)
 
 
-def _start(name, options, owner):
-    version = build.chosen_version()
-    build.ensure(with_node=True, version=version)
+def _up(name, options, owner, cluster):
     started = time.monotonic()
-    run = Run.create(name, "node", owner)
-    try:
-        run.save(version=version, cgroup=f"mbcas-{name}-{secrets.token_hex(3)}",
-                 options=vars(options))
-        cgroups.create(run.state["cgroup"])
-        image.write_archive(run.dir)
-        facts = _start_init(run)
-        run = Run.load(name)
-        run.save(**facts)
-    except BaseException:
-        run.destroy()
-        raise
+    run = Run.load(name)
+    if run and is_alive(run.state.get("supervisor")) and "kubeconfig" in run.state:
+        say(f"node {name} is already up")
+        return run
+    first = running(cluster) if cluster else None
+    if first and "cluster" in first.state:
+        raise ClusterError(f"{cluster} has no control plane: join {first.state['cluster']}")
+    if run and run.state.get("stopped"):
+        run = _boot(run)
+    else:
+        if run:
+            say(f"removing what is left of an earlier node {name}")
+            _destroy(run)
+        if first:
+            run = Run.create(name, "node", owner or first.state["owner"])
+            state = {"version": first.state["version"], "cluster": cluster,
+                     "number": _free_number(cluster)}
+        else:
+            version = build.chosen_version()
+            build.ensure(with_node=True, version=version)
+            run = Run.create(name, "node", owner)
+            state = {"version": version, "options": vars(options)}
+        try:
+            run.save(cgroup=f"mbcas-{name}-{secrets.token_hex(3)}", **state)
+            image.write_archive(run.dir)
+            run = _boot(run)
+        except BaseException:
+            run.destroy()
+            raise
     say(f"node {name} is ready after {time.monotonic() - started:.1f} s")
     return run
+
+
+def _boot(run):
+    cgroups.create(run.state["cgroup"])
+    try:
+        facts = _start_init(run)
+    except BaseException:
+        run.kill()
+        raise
+    run = Run.load(run.id)
+    run.save(stopped=False, **facts)
+    return run
+
+
+def joined(cluster):
+    """The nodes that joined the cluster of this node, up or not."""
+    return [run for run in Run.all() if run.state.get("cluster") == cluster]
+
+
+def _free_number(cluster):
+    used = {run.state.get("number") for run in joined(cluster)}
+    for number in range(1, network.LARGEST_NUMBER + 1):
+        if number not in used:
+            return number
+    raise ClusterError(f"{cluster} has as many nodes as there are addresses for")
 
 
 def _start_init(run):
@@ -114,16 +159,42 @@ def _start_init(run):
     raise ClusterError(f"the node was not ready after {UP_TIMEOUT_S} s; logs: {run.log_dir}")
 
 
+def stop(name):
+    """As if its power were cut; `up` starts it again, with its disk and its name."""
+    with _locked(name):
+        run = running(name)
+        if "cluster" not in run.state:
+            raise ClusterError(f"{name} has the control plane of its cluster and cannot be started "
+                               "again: remove it with `cluster down`")
+        run.save(stopped=True)
+        run.kill()
+    say(f"{name} is stopped; `cluster up --name {name}` starts it again")
+
+
 def down(name):
-    """Removes a run of any kind. Returns whether there was one."""
+    """Removes a run of any kind, with the nodes that joined it. Returns whether there was one."""
     if not Run.load(name):
         return False
     with _locked(name):
         run = Run.load(name)
         if run:
-            run.destroy()
+            _destroy(run)
     say(f"{name} is gone")
     return True
+
+
+def _destroy(run):
+    for other in joined(run.id):
+        with _locked(other.id):
+            other.destroy()
+        say(f"{other.id} is gone")
+    run.destroy()
+    first = Run.load(run.state["cluster"]) if "cluster" in run.state else None
+    if first and is_alive(first.state.get("supervisor")) and "kubeconfig" in first.state:
+        # Its pods would else be waited for.
+        subprocess.run([build.binaries_dir(first.state["version"]) / "kubectl", "--kubeconfig",
+                        first.state["kubeconfig"], "delete", "node", run.id, "--ignore-not-found",
+                        "--wait=false", "--request-timeout=20s"], capture_output=True)
 
 
 def running(name):

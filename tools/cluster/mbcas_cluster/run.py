@@ -108,8 +108,8 @@ class Run:
                 continue
         return found
 
-    def destroy(self):
-        """Removes everything of this run, dead or alive. May be called again after a failure."""
+    def kill(self):
+        """Ends all processes of this run and removes its cgroup. May be called again."""
         supervisor = self.state.get("supervisor")
         if is_alive(supervisor):
             os.kill(supervisor["pid"], signal.SIGKILL)
@@ -124,6 +124,10 @@ class Run:
             raise ClusterError(f"{self.id}: processes {self.processes()} do not die")
         if "cgroup" in self.state:
             cgroups.remove(self.state["cgroup"])
+
+    def destroy(self):
+        """Removes everything of this run, dead or alive. May be called again after a failure."""
+        self.kill()
         shutil.rmtree(self.dir, ignore_errors=True)
         if self.dir.exists():
             raise ClusterError(f"{self.dir} cannot be removed; is it another user's?")

@@ -14,36 +14,30 @@ from .control_plane import ControlPlane
 from .run import Run, identity
 
 
-def obey(control_plane, components, line):
-    """Runs one command line on a component; returns the answer as a dictionary."""
+def obey(components, start, commands, line):
+    """Runs one command line; returns the answer as a dictionary. `start` starts a component by its
+    name, `commands` are functions by command of one word, which may return more of the answer."""
     words = line.split()
     try:
-        if words == ["compact"]:
-            return {"ok": True, "revision": control_plane.compact()}
         if words == ["status"]:
             return {"ok": True, "pids": {name: item.pid for name, item in components.items()}}
+        if len(words) == 1 and words[0] in commands:
+            return {"ok": True, **(commands[words[0]]() or {})}
         if len(words) != 2 or words[1] not in components:
-            raise ClusterError(f"unknown command {line.strip()!r}: "
-                               "start|stop|kill|pause|resume NAME, compact, status; NAME is one of "
+            raise ClusterError(f"unknown command {line.strip()!r}: start|stop|kill|pause|resume "
+                               f"NAME, {', '.join([*commands, 'status'])}; NAME is one of "
                                + ", ".join(components))
         verb, component = words[0], components[words[1]]
         actions = {"stop": component.stop, "kill": component.kill,
                    "pause": lambda: component.signal(signal.SIGSTOP),
                    "resume": lambda: component.signal(signal.SIGCONT),
-                   "start": lambda: _start(control_plane, component)}
+                   "start": lambda: start(component.name)}
         if verb not in actions:
             raise ClusterError(f"unknown verb {verb!r}")
         actions[verb]()
         return {"ok": True, "pid": component.pid}
     except ClusterError as error:
         return {"ok": False, "error": str(error)}
-
-
-def _start(control_plane, component):
-    if component.name in control_plane.components:
-        control_plane.start(component.name)
-    elif not component.is_running():
-        component.start()
 
 
 class _Stop(Exception):
@@ -105,6 +99,6 @@ def _obey_standard_input(control_plane):
         *lines, pending = (pending + data).split(b"\n")
         for line in lines:
             if line.strip():
-                answer = obey(control_plane, control_plane.components,
-                              line.decode(errors="replace"))
+                answer = obey(control_plane.components, control_plane.start,
+                              control_plane.commands(), line.decode(errors="replace"))
                 print(json.dumps(answer), flush=True)
