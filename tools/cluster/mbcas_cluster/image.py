@@ -58,8 +58,8 @@ def write(path, names, files, config):
 def write_index(path, tag, files, config, annotations):
     """An OCI archive for a registry, with an index that lists an image for each architecture.
 
-    `files` has by architecture what write() takes. Layers are compressed, and the same content makes
-    the same archive here, too. Returns the digest of the index.
+    `files` has by architecture what write() takes. Layers are compressed, and the same content
+    makes the same archive here, too. Returns the digest of the index.
     """
     layout = Layout()
     manifests = []

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pathlib
 import re
+import urllib.parse
 
 from . import common
 from .programs import unique
@@ -54,7 +55,8 @@ class Bill:
 
 def purl(package):
     """The address of a source package of the distribution."""
-    return f"pkg:deb/debian/{package.source}@{package.version}?arch=source"
+    source, version = (urllib.parse.quote(text, safe=":~") for text in package[:2])
+    return f"pkg:deb/debian/{source}@{version}?arch=source"
 
 
 def _entry(identifier, title, number, **more):

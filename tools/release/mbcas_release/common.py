@@ -21,7 +21,7 @@ def output(*command, **options):
 
 
 def version():
-    """The one place that states the version. Tests compare manifests, chart and documents with it."""
+    """As it is stated, in one place. Tests compare manifests, chart and documents with it."""
     return re.search(r"project\(mbcas VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
 
@@ -36,4 +36,5 @@ def timestamp():
 
 def git(*arguments):
     # A container may see the work tree as the property of another user.
-    return output("git", "-c", f"safe.directory={ROOT}", *arguments, cwd=ROOT).strip()
+    return output("git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", *arguments,
+                  cwd=ROOT).strip()

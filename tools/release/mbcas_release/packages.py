@@ -121,4 +121,5 @@ def install_manifest(kubectl, images, version, commit):
     for _, reference, digest in images:
         if f"{reference}:{version}@{digest}" not in objects:
             raise Failure(f"kubectl kustomize did not put in {reference} by its digest")
-    return (f"# MBCAS {version}, commit {commit}: kubectl apply -f install.yaml\n{objects}").encode()
+    header = f"# MBCAS {version}, commit {commit}: kubectl apply -f install.yaml\n"
+    return (header + objects).encode()

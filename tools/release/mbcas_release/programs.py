@@ -60,7 +60,7 @@ def linked_files(target, build):
     """Archives that the binary has parts of, and headers that were compiled into it."""
     link = output("ninja", "-t", "commands", target, cwd=build.tree).splitlines()[-1]
     command = re.sub(r"^: && (.*?) && .*$", r"\1", link)
-    command = re.sub(r" -o \S+", " -o /dev/null -Wl,--trace", command)
+    command = re.sub(r" -o (?:\"[^\"]*\"|\S+)", " -o /dev/null -Wl,--trace", command)
     traced = output("sh", "-c", command, cwd=build.tree)
     archives = {*re.findall(r"(/\S+\.a)\(", traced), *re.findall(r"^(/\S+\.[ao])$", traced, re.M)}
     objects = [name for name in output("ninja", "-t", "inputs", target, cwd=build.tree).split()
@@ -68,6 +68,12 @@ def linked_files(target, build):
     headers = set(re.findall(r"^ +(/usr/\S+)", output("ninja", "-t", "deps", *objects,
                                                       cwd=build.tree), re.M))
     return archives, headers
+
+
+def tools(build):
+    """The compiler and the linker."""
+    cache = (build.tree / "CMakeCache.txt").read_text()
+    return re.findall(r"^CMAKE_(?:CXX_COMPILER|LINKER):\w+=(/\S+)$", cache, re.M)
 
 
 def own_static_libraries():

@@ -1,17 +1,18 @@
 """Where the files of a release come from: an in-toto statement with SLSA provenance."""
 
 import json
-import shutil
 
 from .bill import purl
-from .programs import owners, unique
+from .programs import owners, program, tools, unique
 
 
-def statement(subjects, home, version, commit, parameters, programs, builder, invocation):
-    """`subjects` has digests (SHA-256, in hex) by name."""
-    tools = owners([shutil.which(name) for name in ("g++", "ld", "python3")])
-    packages = unique([*tools, *(package for program in programs
-                                 for package in (*program.linked, *program.compiled_in))])
+def statement(subjects, home, version, commit, parameters, programs, builds, builder, invocation):
+    """`subjects` has digests (SHA-256, in hex) by name; `programs` are the names of binaries."""
+    packages = set()
+    for build in builds:
+        packages |= owners(tools(build))
+        for name in programs:
+            packages |= program(name, build).linked | program(name, build).compiled_in
     return json.dumps({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": name, "digest": {"sha256": digest}}
@@ -23,7 +24,7 @@ def statement(subjects, home, version, commit, parameters, programs, builder, in
                 "externalParameters": parameters,
                 "resolvedDependencies": [
                     {"uri": f"git+{home}", "digest": {"gitCommit": commit}},
-                    *({"uri": purl(package)} for package in packages)],
+                    *({"uri": purl(package)} for package in unique(packages))],
             },
             "runDetails": {"builder": {"id": builder},
                            **({"metadata": {"invocationId": invocation}} if invocation else {})},
