@@ -73,10 +73,36 @@ spec:
 {platforms}"""
 
 
+# ---- where pods may run
+
+def placement(architectures):
+    """The part of a pod's spec that keeps it off nodes for which there is no image."""
+    label = "kubernetes.io/arch"
+    if len(architectures) == 1:
+        # Unlike affinity it goes together with the affinity that values for a platform have.
+        return {"nodeSelector": {label: architectures[0]}}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": label, "operator": "In", "values": architectures}]}]}}}}
+
+
+def chart_placement(values, architectures):
+    """values.yaml with it as the default of both parts."""
+    (field, value), = placement(architectures).items()
+    (name, content), = value.items()
+    entry = f"    {name}: {json.dumps(content)}\n".encode()
+    values = values.replace(f"\n  {field}: {{}}\n".encode(), f"\n  {field}:\n".encode())
+    head = f"\n  {field}:\n".encode()
+    if values.count(head) != 2:
+        raise Failure(f"charts/mbcas/values.yaml has not two fields `{field}`")
+    return values.replace(head, head + entry)
+
+
 # ---- the chart
 
-def chart(registry):
-    """The chart as `helm package` packs it, with the registry of the release's images."""
+def chart(registry, architectures):
+    """The chart as `helm package` packs it, with the registry and the architectures of the
+    release's images."""
     ignored = (CHART / ".helmignore").read_text().split()
     files = {}
     for directory, _, names in os.walk(CHART, followlinks=True):
@@ -88,8 +114,8 @@ def chart(registry):
     values, _ = files["mbcas/values.yaml"]
     if values.count(b'\n  registry: ""\n') != 1:
         raise Failure("charts/mbcas/values.yaml has no line `  registry: \"\"`, or several")
-    files["mbcas/values.yaml"] = (
-        values.replace(b'\n  registry: ""\n', f"\n  registry: {registry}\n".encode()), 0o644)
+    values = values.replace(b'\n  registry: ""\n', f"\n  registry: {registry}\n".encode())
+    files["mbcas/values.yaml"] = (chart_placement(values, architectures), 0o644)
     return compressed_tar(files)
 
 
@@ -108,15 +134,19 @@ def write_chart_artifact(path, chart_archive, annotations):
 
 # ---- one file for kubectl
 
-def install_manifest(kubectl, images, version, commit):
-    """What `kubectl apply -k config` installs, with images (name, reference, digest) by digest."""
+def install_manifest(kubectl, images, architectures, version, commit):
+    """What `kubectl apply -k config` installs, with images (name, reference, digest) by digest, on
+    nodes for which there are images."""
+    patch = {"apiVersion": "apps/v1", "kind": "any", "metadata": {"name": "any"},
+             "spec": {"template": {"spec": placement(architectures)}}}
     with tempfile.TemporaryDirectory(prefix="mbcas-release-") as directory:
         entries = "".join(
             f"- {{name: {name}, newName: {reference}, newTag: {version}, digest: {digest}}}\n"
             for name, reference, digest in images)
         config = os.path.relpath(ROOT / "config", pathlib.Path(directory).resolve())
         (pathlib.Path(directory) / "kustomization.yaml").write_text(
-            f"resources:\n- {config}\nimages:\n{entries}")
+            f"resources:\n- {config}\nimages:\n{entries}patches:\n"
+            f"- target: {{kind: (DaemonSet|Deployment)}}\n  patch: '{json.dumps(patch)}'\n")
         objects = output(kubectl, "kustomize", directory)
     for _, reference, digest in images:
         if f"{reference}:{version}@{digest}" not in objects:
