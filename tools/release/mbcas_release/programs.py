@@ -23,6 +23,22 @@ class Build:
     binaries: pathlib.Path
     strip: str = "strip"
 
+    def cached(self, variable):
+        """What CMake knows; empty where it knows nothing."""
+        found = re.search(rf"^{variable}:\w+=(.*)$", (self.tree / "CMakeCache.txt").read_text(),
+                          re.M)
+        return found[1] if found else ""
+
+    @functools.cached_property
+    def sysroot(self):
+        """By file, the package, source and version of what scripts/sysroot has fetched."""
+        root = self.cached("MBCAS_SYSROOT")
+        if not root:
+            return {}
+        lines = (pathlib.Path(root) / "packages").read_text().splitlines()
+        return {os.path.realpath(root + path): (root, *words)
+                for path, *words in (line.rsplit(" ", 3) for line in lines)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Program:
@@ -40,7 +56,8 @@ def program(name, build):
         raise Failure(f"{path} needs shared libraries; scripts/static-libs says why it was not "
                       "linked statically")
     archives, headers = linked_files(name, build)
-    return Program(stripped(path, build), frozenset(owners(archives)), frozenset(owners(headers)))
+    return Program(stripped(path, build), frozenset(owners(archives, build)),
+                   frozenset(owners(headers, build)))
 
 
 def is_static(path):
@@ -65,15 +82,16 @@ def linked_files(target, build):
     archives = {*re.findall(r"(/\S+\.a)\(", traced), *re.findall(r"^(/\S+\.[ao])$", traced, re.M)}
     objects = [name for name in output("ninja", "-t", "inputs", target, cwd=build.tree).split()
                if name.endswith(".o")]
-    headers = set(re.findall(r"^ +(/usr/\S+)", output("ninja", "-t", "deps", *objects,
-                                                      cwd=build.tree), re.M))
+    root = re.escape(build.cached("MBCAS_SYSROOT"))
+    headers = set(re.findall(rf"^ +((?:{root})?/usr/\S+)",
+                             output("ninja", "-t", "deps", *objects, cwd=build.tree), re.M))
     return archives, headers
 
 
 def tools(build):
     """The compiler and the linker."""
-    cache = (build.tree / "CMakeCache.txt").read_text()
-    return re.findall(r"^CMAKE_(?:CXX_COMPILER|LINKER):\w+=(/\S+)$", cache, re.M)
+    return [path for path in map(build.cached, ("CMAKE_CXX_COMPILER", "CMAKE_LINKER"))
+            if path.startswith("/")]
 
 
 def own_static_libraries():
@@ -83,21 +101,28 @@ def own_static_libraries():
     return {f"lib{library}.a": headers for library, headers in table}
 
 
-def owners(files):
+def owners(files, build):
     """The packages of the distribution that these files come from."""
     made_here = own_static_libraries()
-    names, paths = set(), []
+    fetched = {words[0]: Package(*words[1:], f"{root}/usr/share/doc/{words[0]}/copyright")
+               for root, *words in build.sysroot.values()}
+    names, paths, found = set(), [], set()
     for file in files:
         real = os.path.realpath(file)
-        if real.startswith("/usr/"):
+        if real in build.sysroot:
+            found.add(fetched[build.sysroot[real][1]])
+        elif real.startswith("/usr/"):
             paths.append(real)
         elif not real.startswith(str(ROOT)):
-            names.add(made_here[os.path.basename(real)])
+            name = made_here[os.path.basename(real)]
+            if name in fetched:
+                found.add(fetched[name])
+            else:
+                names.add(name)
     if paths:
         listed = subprocess.run(["dpkg-query", "-S", *sorted(set(paths))], capture_output=True,
                                 text=True).stdout
         names.update(line.split(": ")[0].split(",")[0] for line in listed.splitlines())
-    found = set()
     for name in names:
         source, version = output("dpkg-query", "-W", "-f=${source:Package} ${source:Version}",
                                  name).split()

@@ -3,14 +3,14 @@
 import json
 
 from .bill import purl
-from .programs import owners, program, tools, unique
+from .programs import owners, program, tools
 
 
 def statement(subjects, home, version, commit, parameters, programs, builds, builder, invocation):
     """`subjects` has digests (SHA-256, in hex) by name; `programs` are the names of binaries."""
     packages = set()
     for build in builds:
-        packages |= owners(tools(build))
+        packages |= owners(tools(build), build)
         for name in programs:
             packages |= program(name, build).linked | program(name, build).compiled_in
     return json.dumps({
@@ -24,7 +24,7 @@ def statement(subjects, home, version, commit, parameters, programs, builds, bui
                 "externalParameters": parameters,
                 "resolvedDependencies": [
                     {"uri": f"git+{home}", "digest": {"gitCommit": commit}},
-                    *({"uri": purl(package)} for package in unique(packages))],
+                    *({"uri": uri} for uri in sorted(set(map(purl, packages))))],
             },
             "runDetails": {"builder": {"id": builder},
                            **({"metadata": {"invocationId": invocation}} if invocation else {})},
