@@ -51,6 +51,10 @@ e2e: build ## Images and manifests on a real node: install, load, upgrade, unins
 images: build ## Build the images as archives, no engine needed; DOCKER=1 also loads them
 	@scripts/images $(if $(DOCKER),--load)
 
+.PHONY: release
+release: setup ## Everything of a release into build/dist, of this commit; REGISTRY=... for its images
+	@scripts/release $(if $(REGISTRY),--registry "$(REGISTRY)")
+
 .PHONY: unit
 unit: build ## Unit and property tests only; seconds
 	@ctest --test-dir build/release -L unit --output-on-failure -j $(JOBS)

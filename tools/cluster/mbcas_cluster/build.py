@@ -60,9 +60,17 @@ def binaries_dir(version):
 
 def ensure(with_node, version=None):
     """Returns the directory with the binaries, after building those that are missing."""
-    version = version or chosen_version()
+    return _ensure([CONTROL_PLANE, NODE_ONLY] if with_node else [CONTROL_PLANE],
+                   version or chosen_version())
+
+
+def ensure_kubectl():
+    """Returns kubectl of the default version, after building only it where it is missing."""
+    return _ensure([["kubectl"]], DEFAULT_VERSION) / "kubectl"
+
+
+def _ensure(groups, version):
     directory = binaries_dir(version)
-    groups = [CONTROL_PLANE, NODE_ONLY] if with_node else [CONTROL_PLANE]
     if not _missing(directory, sum(groups, [])):
         return directory
     with locked(directory / ".lock", f"another run is building Kubernetes {version}; waiting"):

@@ -70,7 +70,7 @@ def _parser():
 
     added = command("build", _build, "build what is missing, start nothing")
     added.add_argument("what", nargs="?", default="node",
-                       choices=["control-plane", "node", "helm", "autoscalers"])
+                       choices=["control-plane", "node", "kubectl", "helm", "autoscalers"])
     added.add_argument("--check", action="store_true",
                        help="build nothing; exit with 1 when something is missing")
 
@@ -148,6 +148,9 @@ def _build(args):
     if args.what == "autoscalers":
         print(build.ensure_metrics_server())
         print(build.ensure_vpa())
+        return 0
+    if args.what == "kubectl":
+        print(build.ensure_kubectl())
         return 0
     if args.what == "helm":
         print(build.ensure_helm())

@@ -1,0 +1,1 @@
+"""What the scripts that pack images and releases share."""
