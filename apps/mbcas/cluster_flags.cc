@@ -134,9 +134,7 @@ void Connection::Deaf::end() {
 Result<std::unique_ptr<Connection>> Connection::open(const ClusterFlags& flags) {
   Result<kube::ClientConfig> config = findCluster(flags);
   if (!config) {
-    return failure(config.error().message() +
-                   "; kubectl config get-contexts lists contexts, and without a cluster there are "
-                   "mbcas demo and the flag --host");
+    return failure(config.error().message() + "; " + kNoClusterRemedy);
   }
   return std::unique_ptr<Connection>(
       new Connection(*std::move(config), nanos(flags.request_timeout)));

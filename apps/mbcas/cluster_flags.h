@@ -51,6 +51,11 @@ std::string remedyFor(const kube::ApiError& error);
 // What the server said, and what can be done about it, in one line.
 std::string explained(const kube::ApiError& error);
 
+// What can be done where no cluster is found.
+inline constexpr const char* kNoClusterRemedy =
+    "kubectl config get-contexts lists contexts, and without a cluster there are mbcas demo and "
+    "the "
+    "flag --host";
 // --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else the service account of the pod that
 // this runs in.
 Result<kube::ClientConfig> findCluster(const ClusterFlags& flags);

@@ -86,6 +86,7 @@ TEST(CommandLine, SuggestsWhatWasMeant) {
            {{"cook"}, "mbcas: unknown command cook; mbcas --help lists all commands"},
            {{"top", "--srot", "pod"}, "mbcas top: unknown flag --srot; did you mean --sort? "},
            {{"top", "--once", "--xyzzy"}, "mbcas top: unknown flag --xyzzy; mbcas top --help "},
+           {{"help", "tpo"}, "mbcas help: tpo: neither a command nor a topic; did you mean top? "},
            {{"top", "--sort", "pdo"}, "mbcas top: --sort: pdo is not one of "},
            {{"pods", "list", "-o", "jsn"}, "; did you mean json?"},
        }) {

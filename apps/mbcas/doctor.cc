@@ -45,10 +45,11 @@ Findings unreachable(std::string what, std::string remedy) {
 
 // What there is to say of a cluster, also if that is only why there is nothing else to say.
 Findings examine(const Flags& flags) {
-  const auto connection = Connection::open(flags.cluster);
-  if (!connection) {
-    return unreachable(connection.error().message(), "for this machine: mbcas doctor --host");
+  if (const auto config = findCluster(flags.cluster); !config) {
+    return unreachable(config.error().message(), kNoClusterRemedy);
   }
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return unreachable(connection.error().message(), kNoClusterRemedy);
   kube::Client& client = (*connection)->client();
   constexpr const char* kRemedy =
       "is the cluster up, and is it the right one? kubectl cluster-info, kubectl config "

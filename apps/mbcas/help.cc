@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/mbcas/command_line.h"
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/completion.h"
+#include "apps/mbcas/terminal.h"
 
 namespace mbcas::cli {
 namespace {
@@ -154,8 +156,16 @@ int helpCommand(const CLI::App& app, const std::vector<std::string>& words) {
     parents += (parents.empty() ? "" : " ") + command->get_name();
     command = findCommand(*command, word);
     if (command == nullptr) {
-      fmt::print(stderr, "mbcas help: {}: neither a command nor a topic; mbcas help lists both\n",
-                 fmt::join(words, " "));
+      std::vector<std::string> candidates;
+      for (const Topic& topic : kTopics) candidates.emplace_back(topic.name);
+      for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+        candidates.push_back(each->get_name());
+      }
+      const std::string near = words.size() == 1 ? nearest(word, candidates) : "";
+      complain("mbcas help",
+               fmt::format("{}: neither a command nor a topic; {}mbcas help lists both",
+                           fmt::join(words, " "),
+                           near.empty() ? "" : fmt::format("did you mean {}? ", near)));
       return kUsage;
     }
   }

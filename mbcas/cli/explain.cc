@@ -134,7 +134,7 @@ class Story {
     headline();
     if (record_ != nullptr && !record_->containers.empty()) {
       kernel();
-      needs();
+      if (neededOf(*record_)) needs();
     }
     allowed();
     if (record_ != nullptr && record_->left_alone.empty()) market();

@@ -74,6 +74,7 @@ TEST(Record, APodThatHasJustBegunIsNoAlarm) {
                                              .decision = Decision{"vm", {}, node.market, pod},
                                              .source = "state of vm",
                                              .now = {}});
+    for (const Section& section : explanation.sections) EXPECT_NE(section.title, "What it needs");
     ASSERT_EQ(explanation.more.size(), 1u);
     EXPECT_TRUE(explanation.more[0].starts_with("wait: ")) << explanation.more[0];
   }
