@@ -66,8 +66,8 @@ CLI::Option* addDuration(CLI::App& command, const std::string& name, double& sec
 
 CLI::Option* addDryRun(CLI::App& command, std::string& dry_run) {
   return oneOf(command.add_flag("--dry-run{server}", dry_run,
-                                "Change nothing: let the API server check (server, the default), "
-                                "or send nothing (client)"),
+                                "Change nothing: let the API server check it (server, the "
+                                "default), or only look (client)"),
                {"client", "server"});
 }
 

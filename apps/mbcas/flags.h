@@ -30,7 +30,7 @@ inline Nanos nanos(double seconds) {
 }
 
 // --dry-run: nothing is changed. With "server" the API server checks the change as if it were
-// made; with "client" nothing is sent. Empty: the flag was not given.
+// made; with "client" only reading is done. Empty: the flag was not given.
 CLI::Option* addDryRun(CLI::App& command, std::string& dry_run);
 
 // -o: how results are printed; the first of the formats is the default.
