@@ -10,6 +10,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "mbcas/cli/workload.h"
 #include "mbcas/view/text.h"
 
 namespace mbcas::cli {
@@ -287,6 +288,14 @@ std::vector<std::string> lookUp(const std::string& what, const std::vector<std::
     const std::size_t slash = words.back().find('/');
     if (slash == std::string::npos) {
       take(client.list<kube::Pod>({.name_space = (*connection)->defaultNamespace()}), plain);
+    } else if (const auto target = parseTarget(words.back().substr(0, slash) + "/x");
+               target && target->name_space.empty()) {
+      // "pod/w": as kubectl writes it. Of workloads nothing is offered.
+      const std::string kind = words.back().substr(0, slash + 1);
+      if (target->isPod()) {
+        take(client.list<kube::Pod>({.name_space = (*connection)->defaultNamespace()}),
+             [&](const kube::ObjectMeta& meta) { return kind + meta.name.string(); });
+      }
     } else {
       take(client.list<kube::Pod>({.name_space = words.back().substr(0, slash)}),
            [](const kube::ObjectMeta& meta) { return kube::objectKey(meta); });

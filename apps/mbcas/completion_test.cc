@@ -55,6 +55,7 @@ TEST(Completion, AsksTheCluster) {
   };
   EXPECT_EQ(with({"explain", "w"}), (Words{"web-1", ":4"}));
   EXPECT_EQ(with({"explain", "kube-system/"}), (Words{"kube-system/proxy-1", ":4"}));
+  EXPECT_EQ(with({"explain", "pod/w"}), (Words{"pod/web-1", ":4"}));
   EXPECT_EQ(with({"explain", "-n", "kube-system", ""}), (Words{"proxy-1", ":4"}));
   EXPECT_EQ(with({"top", "-n", ""}), (Words{"kube-system", "mbcas-system", "shop", ":4"}));
   EXPECT_EQ(offered({"-n", "kube-system", "--kubeconfig", server.kubeconfig(), "explain", ""}),
