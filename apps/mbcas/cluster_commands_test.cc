@@ -1,4 +1,5 @@
 // doctor, pods, explain and top as their users run them, on a cluster that was written down.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -22,10 +23,19 @@ json toJson(const YAML::Node& node) {
     for (const auto& member : node) value[member.first.Scalar()] = toJson(member.second);
   } else if (node.IsSequence()) {
     for (const auto& element : node) value.push_back(toJson(element));
+  } else if (node.IsNull()) {
+    value = "null";
   } else {
     value = node.Scalar();
   }
   return value;
+}
+
+// One line, soon, whatever is wrong with the cluster.
+void expectOneLine(const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
 }
 
 class ClusterCommands : public testing::Test {
@@ -96,6 +106,125 @@ TEST_F(ClusterCommands, Top) {
   expect("cluster-top.txt", {"top"});
   expect("cluster-top-all.txt", {"top", "-A", "-o", "wide", "--sort", "pod"});
   expect("cluster-top-web.json", {"top", "-l", "app=web", "-o", "json"});
+}
+
+TEST_F(ClusterCommands, NamesForScripts) {
+  EXPECT_EQ(run({"pods", "list", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
+  EXPECT_EQ(run({"top", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
+  EXPECT_EQ(run({"explain", "pod/web-1", "-o", "name"}).out, "pod/web-1\n");
+  EXPECT_EQ(run({"pause", "--dry-run", "-o", "name"}).out, "configmap/mbcas\n");
+  const Outcome doctor = run({"doctor", "-o", "name"});
+  EXPECT_NE(doctor.out.find("ok/server\n"), std::string::npos) << doctor.out;
+}
+
+TEST_F(ClusterCommands, APodByItsKind) {
+  for (const char* name : {"pod/web-1", "pods/web-1", "shop/web-1"}) {
+    const Outcome outcome = run({"explain", name});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("shop/web-1 on node-1"), std::string::npos) << outcome.out;
+  }
+}
+
+json workload(const std::string& name, const std::string& app) {
+  return {{"metadata", {{"name", name}, {"namespace", "shop"}}},
+          {"spec", {{"selector", {{"matchLabels", {{"app", app}}}}}}}};
+}
+
+TEST_F(ClusterCommands, AWorkloadIsItsPods) {
+  json pods = json::parse(server.content())["objects"]["/api/v1 pods"];
+  for (json& pod : pods) {
+    if (pod["metadata"]["name"] == "batch-1" || pod["metadata"]["name"] == "cache-1" ||
+        pod["metadata"]["name"] == "done-1") {
+      pod["metadata"]["labels"]["app"] = "batch";
+    }
+  }
+  const json objects = {
+      {"/api/v1 pods", pods},
+      {"/apis/apps/v1 deployments",
+       {workload("web", "web"), workload("batch", "batch"), workload("none", "none")}}};
+  server.change(json{{"objects", objects}}.dump());
+
+  const Outcome one = run({"explain", "deploy/web"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(one.out, run({"explain", "web-1"}).out);
+  EXPECT_EQ(one.err, "");
+
+  // A pod that has finished is none of them; the others are all said to be meant.
+  const Outcome several = run({"explain", "-n", "shop", "deployments/batch"});
+  EXPECT_EQ(several.exit_code, 0) << several.err;
+  EXPECT_EQ(several.err, "mbcas explain: deployments/batch is 2 pods: batch-1, cache-1\n");
+  EXPECT_NE(several.out.find("shop/batch-1 on node-1"), std::string::npos);
+  EXPECT_NE(several.out.find("shop/cache-1 on node-1"), std::string::npos);
+  const json both = json::parse(run({"explain", "deploy/batch", "-o", "json"}).out);
+  EXPECT_EQ(both["pods"].size(), 2u);
+  EXPECT_EQ(run({"explain", "deploy/batch", "-o", "name"}).out, "pod/batch-1\npod/cache-1\n");
+
+  const Outcome none = run({"explain", "deploy/none"});
+  expectOneLine(none);
+  EXPECT_NE(none.err.find("has no pods that run; kubectl -n shop describe deployments/none"),
+            std::string::npos)
+      << none.err;
+  const Outcome missing = run({"restore", "deploy/nobody"});
+  expectOneLine(missing);
+  EXPECT_NE(missing.err.find("; kubectl -n shop get deployments lists what there is"),
+            std::string::npos)
+      << missing.err;
+}
+
+// Requests that change something.
+std::size_t writes(const RecordedServer& server) {
+  std::size_t count = 0;
+  for (const std::string& request : server.requests()) {
+    const bool asks = request.starts_with("GET") || request.find("reviews") != std::string::npos ||
+                      request.find("dryRun=All") != std::string::npos;
+    count += asks ? 0 : 1;
+  }
+  return count;
+}
+
+TEST_F(ClusterCommands, ADryRunChangesNothing) {
+  for (const char* const where : {"--dry-run=client", "--dry-run", "--dry-run=server"}) {
+    SCOPED_TRACE(where);
+    const std::string kind = std::string_view(where) == "--dry-run=client" ? "client" : "server";
+    const Outcome pause = run({"pause", where});
+    EXPECT_EQ(pause.out, "would be paused (" + kind + " dry run)\n") << pause.err;
+    const Outcome resume = run({"resume", where, "-o", "json"});
+    EXPECT_EQ(json::parse(resume.out), (json{{"paused", false}, {"dryRun", kind}})) << resume.err;
+    EXPECT_EQ(writes(server), 0u);
+  }
+  const std::string would =
+      "shop/batch-1: would be restored (client dry run): main limit 1200m -> 2000m\n";
+  const Outcome one = run({"restore", "batch-1", "--dry-run=client"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(one.out, would);
+  const Outcome all = run({"restore", "--all", "--dry-run=client"});
+  EXPECT_NE(all.out.find(would), std::string::npos) << all.out << all.err;
+  const json report =
+      json::parse(run({"restore", "batch-1", "--dry-run=client", "-o", "json"}).out);
+  EXPECT_EQ(report["dryRun"], "client");
+  EXPECT_EQ(report["pods"][0]["pod"], "batch-1");
+  EXPECT_EQ(run({"restore", "web-1", "--dry-run", "-o", "json"}).exit_code, 0);
+  EXPECT_EQ(writes(server), 0u);
+  // The other way round: it would be seen.
+  EXPECT_EQ(run({"pause"}).exit_code, 0);
+  EXPECT_EQ(writes(server), 1u);
+}
+
+TEST_F(ClusterCommands, BeforeAnInstallation) {
+  expect("cluster-pre.txt", {"doctor", "--pre"});
+  // Much is in the way.
+  json content = {
+      {"forbidden",
+       {"create namespaces", "create daemonsets", "escalate clusterroles", "patch pods/resize"}}};
+  json nodes = json::parse(server.content())["objects"]["/api/v1 nodes"];
+  nodes[0]["status"]["nodeInfo"]["architecture"] = "s390x";
+  content["objects"]["/api/v1 nodes"] = nodes;
+  server.change(content.dump());
+  server.fail("/api/v1/namespaces/mbcas-system/pods", 403, "Forbidden",
+              "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical "
+              "system-cluster-critical]}]");
+  expect("cluster-pre-problems.txt", {"doctor", "--pre"}, 1);
+  EXPECT_EQ(writes(server), 0u) << "it only asks";
 }
 
 constexpr const char* kAgent = "/api/v1/namespaces/mbcas-system/pods/mbcas-agent-x7k2p";
@@ -189,6 +318,22 @@ void expectHarmless(const std::string& text, const std::string& what) {
   EXPECT_EQ(text.find("\nFORGED"), std::string::npos) << what << "\n" << text;
 }
 
+// As toJson() has it of YAML, whose scalars are all texts there. Times differ between two calls.
+json scalarsAsText(const json& value, const std::string& key = "") {
+  json text;
+  if (key == "time" || key == "ageSeconds") return 0;
+  if (value.is_object()) {
+    for (const auto& [name, child] : value.items()) text[name] = scalarsAsText(child, name);
+  } else if (value.is_array()) {
+    for (const json& child : value) text.push_back(scalarsAsText(child));
+  } else if (value.is_number_float()) {
+    text = fmt::format("{}", value.get<double>());
+  } else {
+    text = value.is_string() ? value : json(value.dump());
+  }
+  return text.is_null() ? json("null") : text;
+}
+
 TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
   json hostile = json::parse(server.content());
   poison(hostile["objects"]);
@@ -227,6 +372,7 @@ TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
   server.change(hostile.dump());
 
   std::size_t seen = 0;
+  json as_json;
   const auto look = [&](const std::vector<std::string>& words) {
     std::string what;
     for (const std::string& word : words) what += word + " ";
@@ -234,9 +380,16 @@ TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
     expectHarmless(outcome.out, what);
     expectHarmless(outcome.err, what);
     if (outcome.out.find("FORGED") != std::string::npos) ++seen;
-    if (words.back() != "json") return;
-    const json parsed = json::parse(outcome.out, nullptr, false);
-    EXPECT_FALSE(parsed.is_discarded()) << what << outcome.out;
+    if (words.back() == "json") {
+      const json parsed = json::parse(outcome.out, nullptr, false);
+      EXPECT_FALSE(parsed.is_discarded()) << what << outcome.out;
+      as_json = parsed;
+    }
+    // The same in YAML, whatever texts do to break out of their places.
+    if (words.back() == "yaml") {
+      EXPECT_EQ(scalarsAsText(toJson(YAML::Load(outcome.out))), scalarsAsText(as_json))
+          << what << outcome.out;
+    }
   };
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"doctor"},
@@ -253,7 +406,7 @@ TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
                                              {"restore", "--all"}}) {
     look(words);
     if (words[0] == "restore") continue;
-    for (const char* const format : {"wide", "json"}) {
+    for (const char* const format : {"wide", "json", "yaml", "name"}) {
       if (std::string_view(format) == "wide" && words[0] != "pods" && words[0] != "top") continue;
       std::vector<std::string> more = words;
       more.insert(more.end(), {"-o", format});
@@ -290,7 +443,7 @@ TEST_F(ClusterCommands, WrongArguments) {
        std::vector<std::vector<std::string>>{{"explain"},
                                              {"explain", "a/b/c"},
                                              {"explain", "/x"},
-                                             {"explain", "x", "-o", "yaml"},
+                                             {"explain", "x", "-o", "xml"},
                                              {"top", "--sort", "colour"},
                                              {"top", "--interval", "soon"},
                                              {"top", "x"},
@@ -310,17 +463,35 @@ TEST_F(ClusterCommands, WrongArguments) {
   }
 }
 
-// One line, soon, whatever is wrong with the cluster.
-void expectOneLine(const Outcome& outcome) {
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-}
-
 const std::vector<std::vector<std::string>> kCommands = {
-    {"doctor"},           {"pods", "list"}, {"pods", "usage"},
-    {"explain", "x"},     {"top"},          {"pause"},
-    {"restore", "--all"}, {"restore", "x"}, {"resize", "x", "--cpu", "1"}};
+    {"pods", "list"}, {"pods", "usage"},    {"explain", "x"}, {"explain", "sts/x"},         {"top"},
+    {"pause"},        {"restore", "--all"}, {"restore", "x"}, {"resize", "x", "--cpu", "1"}};
+
+// To find out what is wrong is what doctor is for: that is a finding like others.
+void expectFinding(const std::vector<std::string>& flags) {
+  for (const char* const mode : {"", "--pre"}) {
+    for (const char* const format : {"text", "json", "yaml", "name"}) {
+      std::vector<std::string> words = {MBCAS_BINARY, "doctor", "-o", format};
+      if (*mode != '\0') words.emplace_back(mode);
+      words.insert(words.end(), flags.begin(), flags.end());
+      const Outcome outcome = runCommand(words);
+      EXPECT_EQ(outcome.exit_code, 1) << outcome.out;
+      EXPECT_EQ(outcome.err, "");
+      if (std::string_view(format) == "json") {
+        const json findings = json::parse(outcome.out, nullptr, false);
+        ASSERT_FALSE(findings.is_discarded()) << outcome.out;
+        EXPECT_EQ(findings["healthy"], false);
+        EXPECT_EQ(findings["findings"][0]["level"], "problem");
+        EXPECT_EQ(findings["findings"][0]["area"], "server");
+        EXPECT_NE(findings["findings"][0]["remedy"], "");
+      } else if (std::string_view(format) == "name") {
+        EXPECT_EQ(outcome.out, "problem/server\n");
+      } else {
+        EXPECT_NE(outcome.out.find("server"), std::string::npos) << outcome.out;
+      }
+    }
+  }
+}
 
 TEST_F(ClusterCommands, AServerThatHangs) {
   server.hang();
@@ -328,8 +499,12 @@ TEST_F(ClusterCommands, AServerThatHangs) {
     std::vector<std::string> words = command;
     words.insert(words.end(), {"--request-timeout", "300ms"});
     SCOPED_TRACE(command.front());
-    expectOneLine(run(words));
+    const Outcome outcome = run(words);
+    expectOneLine(outcome);
+    EXPECT_NE(outcome.err.find("; --request-timeout 1m waits longer"), std::string::npos)
+        << outcome.err;
   }
+  expectFinding({"--kubeconfig", server.kubeconfig(), "--request-timeout", "300ms"});
 }
 
 TEST(NoCluster, NobodyListens) {
@@ -342,10 +517,14 @@ TEST(NoCluster, NobodyListens) {
     SCOPED_TRACE(words.front());
     words.insert(words.begin(), MBCAS_BINARY);
     words.insert(words.end(), {"--kubeconfig", kubeconfig});
-    expectOneLine(runCommand(words));
+    const Outcome outcome = runCommand(words);
+    expectOneLine(outcome);
+    EXPECT_NE(outcome.err.find("kubectl cluster-info"), std::string::npos) << outcome.err;
     words.back() = "/nonexistent";
     expectOneLine(runCommand(words));
   }
+  expectFinding({"--kubeconfig", kubeconfig});
+  expectFinding({"--kubeconfig", "/nonexistent"});
   std::remove(kubeconfig.c_str());
 }
 
@@ -406,8 +585,7 @@ TEST(Plugin, IsCalledByItsName) {
   const std::string plugin = folder.substr(0, folder.rfind('/')) + "/kubectl-mbcas";
   const Outcome outcome = runCommand({plugin, "top", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_NE(outcome.out.find("Usage: kubectl mbcas top [OPTIONS]"), std::string::npos)
-      << outcome.out;
+  EXPECT_NE(outcome.out.find("Usage: kubectl mbcas top [FLAGS]"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("\n  kubectl mbcas top -A"), std::string::npos) << outcome.out;
   EXPECT_EQ(runCommand({plugin, "version"}).exit_code, 0);
 }

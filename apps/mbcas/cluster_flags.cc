@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 namespace mbcas::cli {
 namespace {
@@ -15,35 +14,67 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-CLI::Option* addSeconds(CLI::App& command, const std::string& name, double& seconds,
-                        const std::string& description) {
-  return command.add_option(name, seconds, description)
-      ->type_name("SECONDS")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{
-                                            {"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}})
-                      .description(""))
-      ->check(CLI::Range(0.001, 86400.0).description(""))
-      ->capture_default_str();
+std::string remedyFor(const kube::ApiError& error) {
+  if (error.reason == kube::ApiError::kCredentials || error.code == 401) {
+    return "log in again: kubectl auth whoami shows whether kubectl can";
+  }
+  if (error.reason == kube::ApiError::kTimeout) {
+    return "--request-timeout 1m waits longer; kubectl cluster-info shows whether kubectl has an "
+           "answer";
+  }
+  if (!error.answered()) {
+    return "is the cluster up, and is it the right one? kubectl cluster-info, kubectl config "
+           "get-contexts";
+  }
+  if (error.code == 403) {
+    return "mbcas doctor lists the permissions that commands need; --as acts as somebody else";
+  }
+  return "";
+}
+
+std::string explained(const kube::ApiError& error) {
+  const std::string remedy = remedyFor(error);
+  return remedy.empty() ? error.describe() : error.describe() + "; " + remedy;
 }
 
 void addClusterFlags(CLI::App& command, ClusterFlags& flags) {
-  command.add_option("--kubeconfig", flags.kubeconfig,
-                     "Kubeconfig file (default $KUBECONFIG, then ~/.kube/config)");
-  command.add_option("--context", flags.context, "Context of the kubeconfig");
-  command.add_option("-n,--namespace", flags.name_space,
-                     "Namespace (default: that of the context)");
-  addSeconds(command, "--request-timeout", flags.request_timeout, "Of one request to the cluster");
+  const auto add = [&](const char* name, auto& value, const char* type, const char* description) {
+    return command.add_option(name, value, description)->type_name(type)->group(kClusterGroup);
+  };
+  add("-n,--namespace", flags.name_space, "NAMESPACE", "Namespace (default: that of the context)");
+  add("--context", flags.context, "NAME", "Context of the kubeconfig");
+  add("--cluster", flags.cluster, "NAME", "Cluster of the kubeconfig, instead of the context's");
+  add("--user", flags.user, "NAME", "User of the kubeconfig, instead of the context's");
+  add("--kubeconfig", flags.kubeconfig, "FILE",
+      "Kubeconfig file (default $KUBECONFIG, then ~/.kube/config)");
+  CLI::Option* const as =
+      add("--as", flags.as, "USER", "Act as this user, or system:serviceaccount:NAMESPACE:NAME");
+  add("--as-group", flags.as_groups, "GROUP", "With --as: act as in this group; may be repeated")
+      ->expected(1)
+      ->take_all()
+      ->needs(as);
+  add("--as-uid", flags.as_uid, "UID", "With --as: act with this UID")->needs(as);
+  addDuration(command, "--request-timeout", flags.request_timeout,
+              "Time for one request to the cluster")
+      ->group(kClusterGroup);
 }
 
 void addSystemNamespace(CLI::App& command, ClusterFlags& flags) {
   command.add_option("--system-namespace", flags.system_namespace, "Where MBCAS is installed")
+      ->type_name("NAMESPACE")
+      ->group(kClusterGroup)
       ->capture_default_str();
 }
 
 void addPodFlags(CLI::App& command, PodFlags& flags) {
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Pods of all namespaces");
-  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels: app=web");
-  command.add_option("--node", flags.node, "Only pods on this node");
+  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Pods of all namespaces")
+      ->group(kPodGroup);
+  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels: app=web")
+      ->type_name("SELECTOR")
+      ->group(kPodGroup);
+  command.add_option("--node", flags.node, "Only pods on this node")
+      ->type_name("NODE")
+      ->group(kPodGroup);
 }
 
 Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
@@ -60,7 +91,9 @@ Result<kube::ClientConfig> findCluster(const ClusterFlags& flags) {
   const kube::KubeconfigSource source{.explicit_path = flags.kubeconfig,
                                       .environment = environment("KUBECONFIG"),
                                       .home = home,
-                                      .context = flags.context};
+                                      .context = flags.context,
+                                      .cluster = flags.cluster,
+                                      .user = flags.user};
   const kube::InClusterSource pod{.service_host = environment("KUBERNETES_SERVICE_HOST"),
                                   .service_port = environment("KUBERNETES_SERVICE_PORT")};
   std::error_code ignored;
@@ -69,7 +102,12 @@ Result<kube::ClientConfig> findCluster(const ClusterFlags& flags) {
   Result<kube::ClientConfig> config = !has_file && !pod.service_host.empty()
                                           ? kube::inClusterConfig(pod)
                                           : kube::loadKubeconfig(source);
-  if (config && !flags.name_space.empty()) config->name_space = flags.name_space;
+  if (!config) return config;
+  if (!flags.name_space.empty()) config->name_space = flags.name_space;
+  // Who is acted as by flags is not who the kubeconfig acts as.
+  if (!flags.as.empty()) {
+    config->impersonate = {.user = flags.as, .uid = flags.as_uid, .groups = flags.as_groups};
+  }
   return config;
 }
 
@@ -95,20 +133,11 @@ void Connection::Deaf::end() {
 
 Result<std::unique_ptr<Connection>> Connection::open(const ClusterFlags& flags) {
   Result<kube::ClientConfig> config = findCluster(flags);
-  if (!config) return failure(std::move(config).error());
+  if (!config) {
+    return failure(config.error().message() + "; " + kNoClusterRemedy);
+  }
   return std::unique_ptr<Connection>(
       new Connection(*std::move(config), nanos(flags.request_timeout)));
-}
-
-bool isTarget(const std::string& words) {
-  const std::size_t slash = words.find('/');
-  return !words.empty() && words.back() != '/' && slash != 0 && slash == words.rfind('/');
-}
-
-Target targetOf(const std::string& words, const std::string& default_namespace) {
-  const kube::SplitKey key = kube::splitKey(words);
-  return {key.name_space.empty() ? default_namespace : std::string(key.name_space),
-          std::string(key.name)};
 }
 
 }  // namespace mbcas::cli

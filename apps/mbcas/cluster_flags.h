@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "apps/mbcas/flags.h"
 #include "mbcas/base/clock.h"
 #include "mbcas/base/result.h"
 #include "mbcas/cli/snapshot.h"
@@ -14,14 +16,18 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
-class Option;
-}  // namespace CLI
+}
 
 namespace mbcas::cli {
 
 struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
+  std::string cluster;
+  std::string user;
+  std::string as;
+  std::string as_uid;
+  std::vector<std::string> as_groups;
   std::string name_space;
   double request_timeout = 10;  // seconds
   std::string system_namespace = "mbcas-system";
@@ -40,13 +46,16 @@ void addPodFlags(CLI::App& command, PodFlags& flags);
 Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
                       const std::string& default_namespace);
 
-// "30", "30s", "500ms", "2m"
-CLI::Option* addSeconds(CLI::App& command, const std::string& name, double& seconds,
-                        const std::string& description);
-inline Nanos nanos(double seconds) {
-  return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(seconds));
-}
+// What can be done about it; empty: nothing that is known.
+std::string remedyFor(const kube::ApiError& error);
+// What the server said, and what can be done about it, in one line.
+std::string explained(const kube::ApiError& error);
 
+// What can be done where no cluster is found.
+inline constexpr const char* kNoClusterRemedy =
+    "kubectl config get-contexts lists contexts, and without a cluster there are mbcas demo and "
+    "the "
+    "flag --host";
 // --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else the service account of the pod that
 // this runs in.
 Result<kube::ClientConfig> findCluster(const ClusterFlags& flags);
@@ -54,6 +63,7 @@ Result<kube::ClientConfig> findCluster(const ClusterFlags& flags);
 // A client of that cluster, with all that it needs.
 class Connection {
  public:
+  // An error says what can be done.
   static Result<std::unique_ptr<Connection>> open(const ClusterFlags& flags);
 
   kube::Client& client() { return client_; }
@@ -79,13 +89,5 @@ class Connection {
   kube::HttpLoop loop_;
   kube::Client client_;
 };
-
-// "NAMESPACE/POD", or "POD" in the default namespace.
-struct Target {
-  std::string name_space;
-  std::string pod;
-};
-bool isTarget(const std::string& words);
-Target targetOf(const std::string& words, const std::string& default_namespace);
 
 }  // namespace mbcas::cli

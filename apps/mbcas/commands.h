@@ -36,9 +36,12 @@ void addRun(CLI::App& app, int& exit_code);
 void addSimulate(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 void addTop(CLI::App& app, int& exit_code);
+void addVersion(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.
 int restoreHost(const std::string& root, const std::string& state);
+// Says what that would be.
+int showHostRestore(const std::string& state);
 std::string restoreText(const host::Restored& restored);
 
 }  // namespace mbcas::cli

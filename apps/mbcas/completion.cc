@@ -10,6 +10,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "mbcas/cli/workload.h"
 #include "mbcas/view/text.h"
 
 namespace mbcas::cli {
@@ -74,21 +75,6 @@ constexpr const char* kFooter = R"(Examples:
 Commands, flags and their values; pods, namespaces and nodes are asked of the cluster. `kubectl mbcas`
 completes by itself where kubectl does and kubectl_complete-mbcas, which is mbcas by another name, is
 in the PATH.)";
-
-// "{a,b}" in "TEXT:{a,b}"
-std::vector<std::string> valuesOf(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t begin = type.find('{');
-  const std::size_t end = type.find('}', begin);
-  std::vector<std::string> values;
-  if (begin == std::string::npos || end == std::string::npos) return values;
-  for (std::size_t at = begin + 1; at < end;) {
-    const std::size_t comma = std::min(type.find(',', at), end);
-    values.push_back(type.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return values;
-}
 
 bool isFlag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
@@ -179,8 +165,9 @@ class Completer {
   void addOptions() {
     for (const CLI::Option* option : at_->get_options()) {
       if (isHidden(*option)) continue;
-      for (const std::string& name : option->get_lnames()) {
-        if (!name.empty()) add("--" + name, option->get_description());
+      // Of several long names the first; the others are for old scripts.
+      if (!option->get_lnames().empty()) {
+        add("--" + option->get_lnames().front(), option->get_description());
       }
       if (words_.back() != "-") continue;
       for (const std::string& name : option->get_snames()) {
@@ -238,6 +225,21 @@ std::string flagValue(const std::vector<std::string>& words,
 
 }  // namespace
 
+std::vector<std::string> valuesOf(const CLI::Option& option) {
+  // "{a,b}" in "TEXT:{a,b}"
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find('{');
+  const std::size_t end = type.find('}', begin);
+  std::vector<std::string> values;
+  if (begin == std::string::npos || end == std::string::npos) return values;
+  for (std::size_t at = begin + 1; at < end;) {
+    const std::size_t comma = std::min(type.find(',', at), end);
+    values.push_back(type.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return values;
+}
+
 const CLI::App* findCommand(const CLI::App& app, const std::string& name) {
   const auto found =
       app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
@@ -265,6 +267,9 @@ std::vector<std::string> lookUp(const std::string& what, const std::vector<std::
   constexpr double kPatience = 2;  // seconds: somebody waits for the key to take effect
   const ClusterFlags flags{.kubeconfig = flagValue(words, {"--kubeconfig"}),
                            .context = flagValue(words, {"--context"}),
+                           .cluster = flagValue(words, {"--cluster"}),
+                           .user = flagValue(words, {"--user"}),
+                           .as = flagValue(words, {"--as"}),
                            .name_space = flagValue(words, {"-n", "--namespace"}),
                            .request_timeout = kPatience};
   std::vector<std::string> names;
@@ -283,6 +288,14 @@ std::vector<std::string> lookUp(const std::string& what, const std::vector<std::
     const std::size_t slash = words.back().find('/');
     if (slash == std::string::npos) {
       take(client.list<kube::Pod>({.name_space = (*connection)->defaultNamespace()}), plain);
+    } else if (const auto target = parseTarget(words.back().substr(0, slash) + "/x");
+               target && target->name_space.empty()) {
+      // "pod/w": as kubectl writes it. Of workloads nothing is offered.
+      const std::string kind = words.back().substr(0, slash + 1);
+      if (target->isPod()) {
+        take(client.list<kube::Pod>({.name_space = (*connection)->defaultNamespace()}),
+             [&](const kube::ObjectMeta& meta) { return kind + meta.name.string(); });
+      }
     } else {
       take(client.list<kube::Pod>({.name_space = words.back().substr(0, slash)}),
            [](const kube::ObjectMeta& meta) { return kube::objectKey(meta); });
@@ -295,9 +308,8 @@ void addCompletion(CLI::App& app, int& exit_code) {
   const auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("completion", "Print a script by which a shell completes");
   command->footer(kFooter);
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  oneOf(command->add_option("SHELL", *shell, "bash, zsh or fish"), {"bash", "zsh", "fish"})
+      ->required();
   command->callback([shell, &exit_code] {
     fmt::print("{}", *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
     exit_code = kDone;

@@ -9,9 +9,13 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace mbcas::cli {
+
+// The values that an option takes, if they are a fixed few.
+std::vector<std::string> valuesOf(const CLI::Option& option);
 
 // The command of that name right below; null: there is none.
 const CLI::App* findCommand(const CLI::App& app, const std::string& name);

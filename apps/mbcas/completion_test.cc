@@ -29,8 +29,8 @@ Words offered(Words words) {
 TEST(Completion, CommandsAndFlags) {
   EXPECT_EQ(offered({"re"}), (Words{"resize", "restore", "resume", ":4"}));
   EXPECT_EQ(offered({"pods", ""}), (Words{"list", "usage", ":4"}));
-  EXPECT_EQ(offered({"top", "--so"}), (Words{"--socket", "--sort", ":4"}));
-  EXPECT_EQ(offered({"solve", "-o", ""}), (Words{"json", "table", ":4"}));
+  EXPECT_EQ(offered({"top", "--so"}), (Words{"--sort", "--socket", ":4"}));
+  EXPECT_EQ(offered({"solve", "-o", ""}), (Words{"table", "json", "yaml", "name", ":4"}));
   EXPECT_EQ(offered({"solve", "--output", "t"}), (Words{"table", ":4"}));
   EXPECT_EQ(offered({"completion", ""}), (Words{"bash", "zsh", "fish", ":4"}));
   EXPECT_EQ(offered({"help", "mo"}), (Words{"modes", ":4"}));
@@ -43,7 +43,7 @@ TEST(Completion, ValuesAfterAnEqualsSign) {
   EXPECT_EQ(offered({"solve", "--output=t"}), (Words{"--output=table", ":4"}));
   // As bash breaks it.
   EXPECT_EQ(offered({"solve", "--output", "=", "t"}), (Words{"table", ":4"}));
-  EXPECT_EQ(offered({"solve", "--output", "="}), (Words{"json", "table", ":4"}));
+  EXPECT_EQ(offered({"solve", "--output", "="}), (Words{"table", "json", "yaml", "name", ":4"}));
 }
 
 TEST(Completion, AsksTheCluster) {
@@ -55,8 +55,12 @@ TEST(Completion, AsksTheCluster) {
   };
   EXPECT_EQ(with({"explain", "w"}), (Words{"web-1", ":4"}));
   EXPECT_EQ(with({"explain", "kube-system/"}), (Words{"kube-system/proxy-1", ":4"}));
+  EXPECT_EQ(with({"explain", "pod/w"}), (Words{"pod/web-1", ":4"}));
   EXPECT_EQ(with({"explain", "-n", "kube-system", ""}), (Words{"proxy-1", ":4"}));
   EXPECT_EQ(with({"top", "-n", ""}), (Words{"kube-system", "mbcas-system", "shop", ":4"}));
+  EXPECT_EQ(offered({"-n", "kube-system", "--kubeconfig", server.kubeconfig(), "explain", ""}),
+            (Words{"proxy-1", ":4"}))
+      << "flags before the command";
   EXPECT_EQ(with({"top", "--node", ""}), (Words{"node-1", ":4"}));
   EXPECT_EQ(offered({"explain", "--kubeconfig", "/nonexistent", "w"}), (Words{":4"}));
 }
@@ -97,8 +101,9 @@ complete -p mbcas
       shell("/bin/bash", {"-c", "MBCAS=$0; . /dev/stdin", MBCAS_BINARY}, program);
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(outcome.out,
-            "resize restore resume\n--host\njson table\ntable\ncomplete -F _mbcas mbcas\n");
+  EXPECT_EQ(
+      outcome.out,
+      "resize restore resume\n--host\ntable json yaml name\ntable\ncomplete -F _mbcas mbcas\n");
 }
 
 TEST(Completion, InZsh) {

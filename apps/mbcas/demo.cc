@@ -15,6 +15,7 @@
 
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/demo_load.h"
+#include "apps/mbcas/flags.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/control/weight.h"
@@ -42,6 +43,7 @@ constexpr const char* kHogName = "hog";
 enum Act : std::size_t { kStatic, kMarket, kWithHog, kActs };
 static_assert(kActs == Responses::kPhases);
 constexpr auto kInterval = 1s;
+constexpr Nanos kModelPause = 100ms;    // that a second of the model takes where somebody looks
 constexpr double kMuchOtherWork = 0.1;  // of the CPUs, before it is worth a word
 
 // What people write into manifests: guesses. Each is wrong in its own way.
@@ -411,11 +413,15 @@ struct DemoFlags {
   std::string root = "/sys/fs/cgroup";
   std::string state = kDemoState;
   std::string report = "mbcas-demo.html";
-  int seconds = 60;
+  double duration = 60;  // seconds
   bool plain = false;
-  bool json = false;
+  bool json = false;  // as -o json, for old scripts
+  std::string output;
   bool model = false;
   unsigned cpus = 0;  // of the model; 0: as many as the machine has
+
+  int seconds() const { return static_cast<int>(std::lround(duration)); }
+  bool document() const { return isDocument(output); }
 };
 
 struct Outcome {
@@ -585,21 +591,23 @@ std::string plainLine(int elapsed, const char* act, const view::NodeScreen& pict
 // Runs all acts; false if the user had enough before the end, or an act could not begin.
 bool play(World& world, Phases& phases, const DemoFlags& flags, const std::string& where,
           bool real_time) {
-  const bool live = isTerminal() && !flags.plain && !flags.json;
-  Patience patience(live);
+  const bool live = isTerminal() && !flags.plain && !flags.document();
+  Patience patience(live ? Patience::Keys::kQuit : Patience::Keys::kNone);
   std::unique_ptr<Screen> screen = live ? std::make_unique<Screen>() : nullptr;
   const SystemClock clock;
   int elapsed = 0;
   // A model is as fast as one likes: slow enough to be watched, or at once.
-  const Nanos pause = real_time ? Nanos(kInterval) : live ? Nanos(100ms) : Nanos(0);
+  const Nanos pause = real_time ? Nanos(kInterval) : live ? kModelPause : Nanos(0);
+  const std::string speed =
+      real_time ? "" : fmt::format("{}x speed   ", Nanos(kInterval) / kModelPause);
   MonotonicTime next = clock.monotonic();
   for (const Act act : {kStatic, kMarket, kWithHog}) {
     Phase& phase = phases[act];
     if (const Result<void> begun = world.begin(act); !begun) {
-      complain("mbcas", begun.error().message());
+      complain("mbcas demo", begun.error().message());
       return false;
     }
-    for (int second = 0; second < lengths(flags.seconds)[act]; ++second) {
+    for (int second = 0; second < lengths(flags.seconds())[act]; ++second) {
       next = std::max(next + pause, clock.monotonic());
       if (!patience.wait(next - clock.monotonic())) return false;
       std::array<Moment, kPods> moments;
@@ -608,7 +616,7 @@ bool play(World& world, Phases& phases, const DemoFlags& flags, const std::strin
       phase.responses = world.responses();
       ++elapsed;
       picture.title = fmt::format("mbcas demo: {}", phase.name);
-      picture.subtitle = fmt::format("{} of {} s   q: quit", elapsed, flags.seconds);
+      picture.subtitle = fmt::format("{}{} of {} s   q: quit", speed, elapsed, flags.seconds());
       picture.notes.insert(picture.notes.begin(), where);
       const std::string response =
           fmt::format("service: median {:.0f} ms, 99th percentile {:.0f} ms so far in this phase",
@@ -617,13 +625,19 @@ bool play(World& world, Phases& phases, const DemoFlags& flags, const std::strin
         picture.notes.push_back(response);
         const TerminalSize size = terminalSize();
         screen->draw(view::render(picture, size.width, size.height, wantsColours()));
-      } else if (!flags.json) {
+      } else if (!flags.document()) {
         fmt::print("{}\n", plainLine(elapsed, phase.name, picture));
         std::fflush(stdout);
       }
     }
   }
   return true;
+}
+
+void sayWrapped(const std::string& text) {
+  for (const std::string& line : view::wrap(text, isTerminal() ? terminalSize().width : 0)) {
+    fmt::print("{}\n", line);
+  }
 }
 
 int demo(const DemoFlags& flags) {
@@ -659,7 +673,7 @@ int demo(const DemoFlags& flags) {
             "mbcas demo --model do not depend on it.",
             busy);
       }
-      if (!flags.json) fmt::print("{}\n", where);
+      if (!flags.document()) sayWrapped(where);
       whole = play(**world, phases, flags, where, true);
     } else {
       why_model = world.error().message();
@@ -667,18 +681,18 @@ int demo(const DemoFlags& flags) {
   }
   if (ledger) {
     for (const std::string& failure : ledger->restore(*mounts).failures) {
-      complain("mbcas", failure);
+      complain("mbcas demo", failure);
     }
   }
   if (!why_model.empty()) {
     where = fmt::format("On a model of the kernel with {} CPUs, not on this machine: {}.", cpus,
                         why_model);
-    if (!flags.json) fmt::print("{}\n", where);
-    ModelWorld world(cpus, pods, std::chrono::seconds(lengths(flags.seconds)[kMarket]));
+    if (!flags.document()) sayWrapped(where);
+    ModelWorld world(cpus, pods, std::chrono::seconds(lengths(flags.seconds())[kMarket]));
     whole = play(world, phases, flags, where, false);
   }
   if (!whole) {
-    fmt::print(stderr, "mbcas: stopped; everything is as it was\n");
+    complain("mbcas demo", "stopped; everything is as it was");
     return kFailed;
   }
   std::array<Outcome, kActs> outcomes;
@@ -686,20 +700,20 @@ int demo(const DemoFlags& flags) {
     outcomes[act] = outcomeOf(phases[act], pods, cpus);
   }
   const std::vector<std::vector<std::string>> rows = comparison(phases, outcomes, pods);
-  if (flags.json) {
-    fmt::print("{}\n", toJson(phases, outcomes, pods, !why_model.empty()));
+  if (flags.document()) {
+    printDocument(toJson(phases, outcomes, pods, !why_model.empty()), flags.output);
   } else {
-    if (isTerminal() && !flags.plain) fmt::print("{}\n", where);
+    if (isTerminal() && !flags.plain) sayWrapped(where);
     fmt::print("\n{}", summary(rows).toString(wantsColours()));
   }
   if (!flags.report.empty()) {
     std::ofstream file(flags.report);
     file << page(phases, rows, pods, where) << std::flush;
     if (!file) {
-      fmt::print(stderr, "mbcas: {}: cannot be written\n", flags.report);
+      complain("mbcas demo", flags.report + ": cannot be written");
       return kFailed;
     }
-    if (!flags.json) fmt::print("\nThe whole course, with plots: {}\n", flags.report);
+    if (!flags.document()) fmt::print("\nThe whole course, with plots: {}\n", flags.report);
   }
   return kDone;
 }
@@ -710,32 +724,39 @@ void addDemo(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "demo", "See it work: four workloads, static limits, the market, and a hog");
   const auto flags = std::make_shared<DemoFlags>();
-  command
-      ->add_option("--seconds", flags->seconds,
-                   "How long; the first quarter has static limits, the last one a hog")
-      ->check(CLI::Range(10, 3600))
-      ->capture_default_str();
+  addDuration(*command, "--duration,--seconds", flags->duration,
+              "How long; the first quarter has static limits, the last one a hog", 10, 3600);
   command->add_option("--report", flags->report, "HTML report to write; empty: none")
+      ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--plain", flags->plain, "A line a second instead of the live screen");
-  command->add_flag("--json", flags->json, "Only the result, as JSON");
+  addOutput(*command, flags->output, {"text", "json", "yaml"});
+  command->add_flag("--json", flags->json, "The same as -o json")->group("");
   CLI::Option* model = command->add_flag("--model", flags->model,
                                          "On the model kernel, also where the real one could");
   command
-      ->add_option("--cpus", flags->cpus, "With --model: how many it has (default: this machine's)")
-      ->check(CLI::Range(1, 1024))
+      ->add_option("--cpus", flags->cpus,
+                   "With --model: how many it has (1 to 1024; default: this machine's)")
+      ->check(CLI::Range(1, 1024).description(""))
       ->needs(model);
   command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted")
+      ->type_name("FOLDER")
+      ->group(kHostGroup)
       ->capture_default_str();
   command->add_option("--state", flags->state, "File that remembers what was changed")
+      ->type_name("FILE")
+      ->group(kHostGroup)
       ->capture_default_str();
   command->footer(
       "Makes cgroups of its own and removes them at the end, also on Ctrl-C; nothing else on the\n"
       "machine is touched. The hog is a process that is not managed and wants every CPU, with the\n"
       "kernel weight of a BestEffort pod. Without root, or without cgroups, the same runs on a\n"
       "model.\n\n"
-      "Example: mbcas demo --seconds 30");
-  command->callback([flags, &exit_code] { exit_code = demo(*flags); });
+      "Example: mbcas demo --duration 30s");
+  command->callback([flags, &exit_code] {
+    if (flags->json && flags->output == "text") flags->output = "json";
+    exit_code = demo(*flags);
+  });
 }
 
 }  // namespace mbcas::cli

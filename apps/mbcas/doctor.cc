@@ -10,6 +10,7 @@
 #include "apps/mbcas/terminal.h"
 #include "mbcas/cli/cluster_checkup.h"
 #include "mbcas/cli/host_checkup.h"
+#include "mbcas/cli/install_checkup.h"
 
 namespace mbcas::cli {
 namespace {
@@ -17,44 +18,61 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   mbcas doctor                    # the cluster: server, definition, permissions, agents, pods
   mbcas doctor -n shop            # the same, and of pods only those of one namespace
+  mbcas doctor --pre              # before an installation: can it work here, and may I install it?
   mbcas doctor --host             # this machine: cgroups, limits, pressure
   mbcas doctor -o json | jq '.findings[] | select(.level == "problem")'
 
 A note is something to know; a problem keeps MBCAS from working, or from working everywhere. Each
 comes with what to do about it, after the arrow.
 
-Exit code: 0 no problems, 1 problems, or the cluster does not answer, 2 the command is wrong.)";
+A server that does not answer is a problem, too.
+
+Exit code: 0 no problems, 1 problems, 2 the command is wrong.)";
 
 struct Flags {
   ClusterFlags cluster;
   bool all_namespaces = false;
   bool host = false;
+  bool pre = false;
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string state = kHostState;
-  std::string output = "text";
+  std::string output;
 };
 
-int doctorCommand(const Flags& flags) {
-  const auto fail = [](const std::string& message) {
-    complain("mbcas doctor", message);
-    return kFailed;
-  };
-  Findings findings;
-  if (flags.host) {
-    findings = diagnose(examineHost(flags.cgroup_root, "/proc", flags.state));
-  } else {
-    const auto connection = Connection::open(flags.cluster);
-    if (!connection) {
-      return fail(connection.error().message() + "; for this machine: mbcas doctor --host");
-    }
-    const Selection selection{.name_space = flags.all_namespaces ? "" : flags.cluster.name_space};
-    const Result<ClusterFacts> facts =
-        examineCluster((*connection)->client(), selection, flags.cluster.system_namespace);
-    if (!facts) return fail(facts.error().message());
-    findings = diagnose(*facts);
+Findings unreachable(std::string what, std::string remedy) {
+  return {{Finding::Level::kProblem, "server", std::move(what), std::move(remedy)}};
+}
+
+// What there is to say of a cluster, also if that is only why there is nothing else to say.
+Findings examine(const Flags& flags) {
+  if (const auto config = findCluster(flags.cluster); !config) {
+    return unreachable(config.error().message(), kNoClusterRemedy);
   }
-  if (flags.output == "json") {
-    fmt::print("{}\n", findingsJson(findings));
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return unreachable(connection.error().message(), kNoClusterRemedy);
+  kube::Client& client = (*connection)->client();
+  constexpr const char* kRemedy =
+      "is the cluster up, and is it the right one? kubectl cluster-info, kubectl config "
+      "get-contexts";
+  if (flags.pre) {
+    const Result<InstallFacts> facts = examineBefore(client, flags.cluster.system_namespace);
+    return facts ? diagnoseBefore(*facts) : unreachable(facts.error().message(), kRemedy);
+  }
+  const Selection selection{.name_space = flags.all_namespaces ? "" : flags.cluster.name_space};
+  const Result<ClusterFacts> facts =
+      examineCluster(client, selection, flags.cluster.system_namespace);
+  return facts ? diagnose(*facts) : unreachable(facts.error().message(), kRemedy);
+}
+
+int doctorCommand(const Flags& flags) {
+  const Findings findings =
+      flags.host ? diagnose(examineHost(flags.cgroup_root, "/proc", flags.state)) : examine(flags);
+  if (isDocument(flags.output)) {
+    printDocument(findingsJson(findings), flags.output);
+  } else if (flags.output == "name") {
+    for (const Finding& finding : findings) {
+      say(fmt::format("{}/{}", name(finding.level), finding.area));
+    }
   } else {
     fmt::print("{}",
                findingsText(findings, wantsColours(), isTerminal() ? terminalSize().width : 0));
@@ -69,18 +87,26 @@ void addDoctor(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("doctor", "Find what keeps MBCAS from working, and how to fix it");
   command->footer(kFooter);
-  command->add_flag("-A,--all-namespaces", flags->all_namespaces,
-                    "Pods of all namespaces (the default without -n)");
-  command->add_flag("--host", flags->host, "This machine, not a cluster");
+  command
+      ->add_flag("-A,--all-namespaces", flags->all_namespaces,
+                 "Pods of all namespaces (the default without -n)")
+      ->group(kPodGroup);
+  CLI::Option* const pre = command->add_flag(
+      "--pre", flags->pre, "Before an installation: whether MBCAS can be installed and would work");
+  addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
+  command->add_flag("--host", flags->host, "This machine, not a cluster")
+      ->group(kHostGroup)
+      ->excludes(pre);
   command->add_option("--cgroup-root", flags->cgroup_root, "With --host: where cgroups are mounted")
+      ->type_name("FOLDER")
+      ->group(kHostGroup)
       ->capture_default_str();
   command->add_option("--state", flags->state, "With --host: the file of `mbcas run`")
+      ->type_name("FILE")
+      ->group(kHostGroup)
       ->capture_default_str();
-  command->add_option("-o,--output", flags->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  addSystemNamespace(*command, flags->cluster);
   addClusterFlags(*command, flags->cluster);
+  addSystemNamespace(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = doctorCommand(*flags); });
 }
 

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/mbcas/command_line.h"
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/completion.h"
+#include "apps/mbcas/terminal.h"
 
 namespace mbcas::cli {
 namespace {
@@ -36,6 +38,7 @@ On a machine of your own, without Kubernetes:
 
 On a cluster, carefully:
 
+  mbcas doctor --pre                 # before an installation: would it work here?
   mbcas doctor                       # what is missing, and how to fix it
   kubectl label namespace shop mbcas.io/mode=recommend
   mbcas top -n shop -o wide          # what would be set
@@ -45,8 +48,8 @@ On a cluster, carefully:
 The way back: mbcas help restoring.
 )"},
     {"columns", "What the columns of top, pods and inspect mean",
-     R"(NEED       limit at which the pod would have all that it can use now (from its agent), or what it
-           wanted at its last decision
+     R"(NEED       limit at which the pod would have all that it can use now (from its agent; "needs" in
+           `mbcas explain`), or what it wanted at its last decision
 LIMIT      in force: by the kernel where an agent answers, else as the kubelet reports it. 500m+
            in `mbcas pods`: other containers have none
 APPLIED    last limit of MBCAS that was seen actuated
@@ -55,8 +58,8 @@ MS/S       throttled: thread time that limits held back, in milliseconds per sec
 PRESS      pressure: share of time in which some thread of the pod waited for a CPU, because of
            its limit or of its neighbours
 PRICE      of CPU on the pod's node: 0 while every managed pod has all that it could use; else what
-           one more millicore is worth, in units of weight. "over" (profile classic): not even the
-           floors fit
+           one more millicore is worth, in units of weight. "overloaded" (profile classic): not
+           even the floors fit
 PHASE      Pending: work in progress. Applied: in force. Failed: tried again, later each time.
            "-": no PodAllocation, so it is left alone or not seen yet; `mbcas explain` says
 USED       CPU in use, over the last second
@@ -88,6 +91,7 @@ A pod, or a namespace, opts out for good by label or annotation:
 )"},
     {"restoring", "How to get back what pods declared",
      R"(One pod:            mbcas restore shop/web-1
+What it would be:   mbcas restore --all --dry-run
 Everything, now:    mbcas pause        (mbcas resume goes on)
 For good:           mbcas restore --all, then kubectl delete -k config --ignore-not-found
                     (helm uninstall restores by itself)
@@ -116,8 +120,8 @@ On a namespace (label):
     there are problems
 2   the command or its input is wrong
 
-Results go to standard output, complaints to standard error, one line each. -o json prints one JSON
-object. Colours and live screens appear only on a terminal; NO_COLOR turns colours off.
+Results go to standard output, complaints to standard error, one line each, with what to do about
+it. -o json prints one JSON object, -o yaml the same as YAML, -o name only names. Colours and live screens appear only on a terminal; NO_COLOR turns colours off.
 )"},
 };
 
@@ -152,8 +156,16 @@ int helpCommand(const CLI::App& app, const std::vector<std::string>& words) {
     parents += (parents.empty() ? "" : " ") + command->get_name();
     command = findCommand(*command, word);
     if (command == nullptr) {
-      fmt::print(stderr, "mbcas help: {}: neither a command nor a topic; mbcas help lists both\n",
-                 fmt::join(words, " "));
+      std::vector<std::string> candidates;
+      for (const Topic& topic : kTopics) candidates.emplace_back(topic.name);
+      for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+        candidates.push_back(each->get_name());
+      }
+      const std::string near = words.size() == 1 ? nearest(word, candidates) : "";
+      complain("mbcas help",
+               fmt::format("{}: neither a command nor a topic; {}mbcas help lists both",
+                           fmt::join(words, " "),
+                           near.empty() ? "" : fmt::format("did you mean {}? ", near)));
       return kUsage;
     }
   }

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/flags.h"
 #include "mbcas/base/local_socket.h"
 
 namespace mbcas::cli {
@@ -25,9 +26,12 @@ std::string socketOf(const std::string& state_file) {
 }
 
 void addSocketFlag(CLI::App& command, std::string& socket) {
-  command.add_option("--socket", socket,
-                     fmt::format("With --host: where the state is shown (default {}, then {})",
-                                 socketOf(kHostState), kAgentSocket));
+  command
+      .add_option("--socket", socket,
+                  fmt::format("With --host: where the state is shown (default {}, then {})",
+                              socketOf(kHostState), kAgentSocket))
+      ->type_name("FILE")
+      ->group(kHostGroup);
 }
 
 Result<NodeRecord> readHostState(const std::string& socket) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/flags.h"
 #include "apps/mbcas/inspect.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
@@ -169,7 +170,7 @@ int inspectCgroups(const InspectFlags& flags) {
   raiseDescriptorLimit();
   Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
   if (!mounts) {
-    complain("mbcas", mounts.error().message());
+    complain("mbcas inspect", mounts.error().message());
     return kFailed;
   }
   auto source = std::make_unique<kernel::PodTree>(*mounts);
@@ -187,8 +188,11 @@ int inspectCgroups(const InspectFlags& flags) {
   showEveryInterval(flags, [&] {
     const auto pods = sampler.tick();
     const auto needs = demand.update(pods);
-    if (flags.output == "json") {
-      fmt::print("{}\n", toJson(tree, sampler.counters(), pods, needs));
+    if (isDocument(flags.output)) {
+      return printNextDocument(toJson(tree, sampler.counters(), pods, needs), flags.output);
+    }
+    if (flags.output == "name") {
+      for (const PodSignals& pod : pods) say("pod/" + pod.uid);
       return;
     }
     for (const std::string& layout : tree.layouts()) say(layout);
@@ -205,13 +209,10 @@ int inspectCgroups(const InspectFlags& flags) {
 
 void addFlags(CLI::App& command, InspectFlags& flags) {
   command.add_option("--cgroup-root", flags.root, "Where the host's cgroup tree is mounted")
+      ->type_name("FOLDER")
       ->capture_default_str();
-  command.add_option("-o,--output", flags.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
-  command.add_option("--interval", flags.interval, "Seconds between two readings")
-      ->check(CLI::Range(0.05, 3600.0))
-      ->capture_default_str();
+  addOutput(command, flags.output, {"table", "json", "yaml", "name"});
+  addDuration(command, "--interval", flags.interval, "Time between two readings", 0.05, 3600);
   command.add_flag("-w,--watch", flags.watch, "Go on until interrupted");
 }
 
@@ -225,7 +226,7 @@ void raiseDescriptorLimit() {
 }
 
 void showEveryInterval(const InspectFlags& flags, const std::function<void()>& show) {
-  const bool screen = flags.watch && flags.output != "json" && isTerminal();
+  const bool screen = flags.watch && flags.output == "table" && isTerminal();
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = 1; };
   if (flags.watch) ::sigaction(SIGINT, &action, nullptr);
@@ -269,7 +270,7 @@ void addInspect(CLI::App& app, int& exit_code) {
       "Example: mbcas inspect machine --interval 5");
   machine->callback([machine_flags, &exit_code] {
     const Result<void> shown = inspectMachine(*machine_flags);
-    if (!shown) complain("mbcas", shown.error().message());
+    if (!shown) complain("mbcas inspect", shown.error().message());
     exit_code = shown ? kDone : kFailed;
   });
 }

@@ -10,8 +10,8 @@ namespace mbcas::cli {
 
 struct InspectFlags {
   std::string root = "/sys/fs/cgroup";
-  std::string output = "table";
-  double interval = 1;
+  std::string output;
+  double interval = 1;  // seconds
   bool watch = false;
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "apps/mbcas/flags.h"
 #include "apps/mbcas/inspect.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
@@ -104,8 +105,11 @@ Result<void> inspectMachine(const InspectFlags& flags) {
   showEveryInterval(flags, [&] {
     const MachineSignals& machine = sampling.tick(sampler.tick());
     const sense::MachineCounters& counters = sampling.counters();
-    if (flags.output == "json") {
-      fmt::print("{}\n", toJson(machine, counters));
+    if (isDocument(flags.output)) {
+      return printNextDocument(toJson(machine, counters), flags.output);
+    }
+    if (flags.output == "name") {
+      for (const CgroupSignals& signals : machine.tree) say(signals.path);
       return;
     }
     say(fmt::format("{}, {} CPUs: {} used, {} idle, {} interrupts, {} stolen",

@@ -8,6 +8,6 @@
 namespace mbcas::cli {
 
 kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
-                                bool paused);
+                                bool paused, bool dry_run = false);
 
 }  // namespace mbcas::cli

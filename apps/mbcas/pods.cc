@@ -50,7 +50,7 @@ struct Flags {
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string socket;
   double interval = 1;
-  std::string output = "table";
+  std::string output;
   bool usage = false;
 };
 
@@ -61,13 +61,16 @@ int fail(const std::string& message) {
 
 void print(const std::vector<PodRow>& rows, const std::vector<std::string>& notes,
            const Flags& flags, bool namespaces) {
-  if (flags.output == "json") {
-    fmt::print("{}\n", rowsJson(rows, notes));
-    return;
-  }
+  if (isDocument(flags.output)) return printDocument(rowsJson(rows, notes), flags.output);
   for (const std::string& note : notes) complain("mbcas pods", note);
   if (rows.empty()) {
-    fmt::print(stderr, "no pods\n");
+    complain("mbcas pods", flags.host || namespaces
+                               ? "no pods"
+                               : "no pods in this namespace; -A looks in all of them");
+    return;
+  }
+  if (flags.output == "name") {
+    for (const PodRow& row : rows) say("pod/" + (row.pod.empty() ? row.uid : row.pod));
     return;
   }
   const bool wide = flags.output == "wide";
@@ -107,7 +110,7 @@ void askKubelets(kube::Client& client, std::vector<PodRow>& rows, std::vector<st
 int listPods(Connection& connection, const Selection& selection, const Flags& flags) {
   const auto snapshot =
       takeSnapshot(connection.client(), selection, flags.cluster.system_namespace);
-  if (!snapshot) return fail(snapshot.error().describe());
+  if (!snapshot) return fail(explained(snapshot.error()));
   print(listRows(*snapshot, connection.clock().wall()), snapshot->notes, flags,
         selection.name_space.empty());
   return kDone;
@@ -118,7 +121,7 @@ int showUsage(Connection& connection, const Selection& selection, const Flags& f
       connection.client().list<kube::Pod>({.name_space = selection.name_space,
                                            .label_selector = selection.label_selector,
                                            .field_selector = selection.fieldSelector()});
-  if (!pods) return fail(pods.error().describe());
+  if (!pods) return fail(explained(pods.error()));
   std::vector<PodRow> rows = usageRows(pods->items, connection.clock().wall());
   std::vector<std::string> notes;
   askKubelets(connection.client(), rows, notes);
@@ -131,7 +134,7 @@ int showUsage(Connection& connection, const Selection& selection, const Flags& f
 
 int podsOfCluster(const Flags& flags) {
   const auto connection = Connection::open(flags.cluster);
-  if (!connection) return fail(connection.error().message() + "; for this machine: --host");
+  if (!connection) return fail(connection.error().message());
   const Selection selection =
       selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace());
   return flags.usage ? showUsage(**connection, selection, flags)
@@ -176,20 +179,22 @@ void addPods(CLI::App& app, int& exit_code) {
         usage ? pods->add_subcommand("usage", "CPU in use, beside requests and limits")
               : pods->add_subcommand("list", "Requests, limits, QoS; managed, or why not");
     command->footer(usage ? kUsageFooter : kListFooter);
-    command->add_flag("--host", flags->host, "The pods on this machine, from its cgroups");
+    addOutput(*command, flags->output, {"table", "wide", "json", "yaml", "name"});
+    command->add_flag("--host", flags->host, "The pods on this machine, from its cgroups")
+        ->group(kHostGroup);
     command
         ->add_option("--cgroup-root", flags->cgroup_root, "With --host: where cgroups are mounted")
+        ->type_name("FOLDER")
+        ->group(kHostGroup)
         ->capture_default_str();
     addSocketFlag(*command, flags->socket);
     if (usage) {
-      addSeconds(*command, "--interval", flags->interval, "With --host: how long to measure");
+      addDuration(*command, "--interval", flags->interval, "With --host: how long to measure")
+          ->group(kHostGroup);
     }
-    command->add_option("-o,--output", flags->output, "table, wide or json")
-        ->check(CLI::IsMember({"table", "wide", "json"}))
-        ->capture_default_str();
     addPodFlags(*command, flags->pods);
-    addSystemNamespace(*command, flags->cluster);
     addClusterFlags(*command, flags->cluster);
+    addSystemNamespace(*command, flags->cluster);
     command->callback([flags, &exit_code] {
       exit_code = flags->host ? podsOfHost(*flags) : podsOfCluster(*flags);
     });

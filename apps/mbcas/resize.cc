@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/targets.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/quantity.h"
@@ -28,6 +30,7 @@ using resize::Verdict;
 constexpr const char* kFooter = R"(Examples:
   mbcas resize default/web-1 --cpu 750m --wait
   mbcas resize -n shop web-1 --container server --cpu 1.5 --dry-run
+  mbcas resize -n shop deploy/web --cpu 1     # each of its pods; new ones are as the template says
 
 --cpu is the sum over the chosen containers, rounded up to a step of 10m; several share it in
 proportion to what they have. Requests stay as they are unless --policy says otherwise. A container
@@ -46,7 +49,7 @@ struct Flags {
   std::string dry_run;  // "", "client", "server"
   bool wait = false;
   double timeout = 30;
-  std::string output = "text";
+  std::string output;
 };
 
 void complain(std::string_view message) {
@@ -64,17 +67,27 @@ Policy policyOf(std::string_view name) {
 
 class Report {
  public:
-  Report(const Flags& flags, const Target& target) : flags_(flags), target_(target) {}
+  Report(const Flags& flags, const std::string& name_space, const std::string& pod,
+         std::vector<std::string>& documents)
+      : flags_(flags),
+        name_space_(name_space),
+        pod_(pod),
+        key_(name_space + "/" + pod),
+        documents_(documents) {}
 
+  // The exit code. A document goes to `documents`, and says all that there is to say.
   int end(const Outcome& outcome, const Pod* pod = nullptr,
-          const std::vector<ContainerCpu>& containers = {}) const {
+          const std::vector<ContainerCpu>& containers = {}) {
     const bool good = outcome.verdict == Verdict::kAccepted || outcome.verdict == Verdict::kDone;
-    if (flags_.output == "json") {
-      fmt::print("{}\n", json(outcome, pod, containers));
-    } else if (good) {
+    if (isDocument(flags_.output)) {
+      documents_.push_back(json(outcome, pod, containers));
+    } else if (!good) {
+      complain(fmt::format("{}: {}", key_, why(outcome)));
+    } else if (flags_.output == "name") {
+      say("pod/" + pod_);
+    } else {
       say(fmt::format("{}: {}", line(containers, *pod), verdictText(outcome)));
     }
-    if (!good) complain(fmt::format("{}/{}: {}", target_.name_space, target_.pod, why(outcome)));
     return good ? kDone : kFailed;
   }
 
@@ -106,7 +119,7 @@ class Report {
                                     text(wanted.limit)));
       }
     }
-    return fmt::format("{}/{}: {}", target_.name_space, target_.pod, fmt::join(parts, ", "));
+    return fmt::format("{}: {}", key_, fmt::join(parts, ", "));
   }
 
   std::string json(const Outcome& outcome, const Pod* pod,
@@ -114,7 +127,7 @@ class Report {
     std::string out;
     JsonWriter json(out);
     json.beginObject();
-    json.key("namespace").value(target_.name_space).key("pod").value(target_.pod);
+    json.key("namespace").value(name_space_).key("pod").value(pod_);
     if (pod != nullptr) json.key("uid").value(pod->meta.uid);
     json.key("verdict").value(name(outcome.verdict));
     if (outcome.refusal != resize::Refusal::kNone) {
@@ -142,7 +155,10 @@ class Report {
   }
 
   const Flags& flags_;
-  const Target& target_;
+  const std::string& name_space_;
+  const std::string& pod_;
+  const std::string key_;
+  std::vector<std::string>& documents_;
 };
 
 Outcome rejected(resize::Refusal refusal, std::string message) {
@@ -161,10 +177,17 @@ std::optional<Outcome> tooLittle(const std::vector<ContainerCpu>& containers, Mi
       fmt::format("{} is below what its containers request, {}", text(wanted), text(sum)));
 }
 
-int resizePod(kube::Client& client, const Flags& flags, const Target& target, Millicores cpu) {
-  const Report report(flags, target);
-  const auto pod = client.get<Pod>(target.name_space, target.pod);
-  if (!pod) return report.end(resize::interpret(pod.error()));
+int resizePod(kube::Client& client, const Flags& flags, const std::string& name_space,
+              const std::string& name, Millicores cpu, std::vector<std::string>& documents) {
+  Report report(flags, name_space, name, documents);
+  const auto pod = client.get<Pod>(name_space, name);
+  if (!pod) {
+    Outcome outcome = resize::interpret(pod.error());
+    if (const std::string remedy = remedyFor(pod.error()); !remedy.empty()) {
+      outcome.message += "; " + remedy;
+    }
+    return report.end(outcome);
+  }
   Result<std::vector<ContainerCpu>> containers =
       resize::split(**pod, cpu, policyOf(flags.policy), flags.containers);
   if (!containers) {
@@ -197,8 +220,9 @@ int resizeCommand(const Flags& flags) {
     complain(fmt::format("--cpu {}: not an amount of CPU such as 750m or 1.5", flags.cpu));
     return kUsage;
   }
-  if (!isTarget(flags.pod)) {
-    complain(fmt::format("{}: not NAMESPACE/POD or POD", flags.pod));
+  const std::optional<Target> target = parseTarget(flags.pod);
+  if (!target) {
+    complain(notATarget(flags.pod));
     return kUsage;
   }
   const auto connection = Connection::open(flags.cluster);
@@ -206,8 +230,24 @@ int resizeCommand(const Flags& flags) {
     complain(connection.error().message());
     return kFailed;
   }
-  return resizePod((*connection)->client(), flags,
-                   targetOf(flags.pod, (*connection)->defaultNamespace()), cpu->millicores());
+  kube::Client& client = (*connection)->client();
+  const auto targets = findTargets(client, *target, (*connection)->defaultNamespace());
+  if (!targets) {
+    complain(targets.error().message());
+    return kFailed;
+  }
+  if (targets->pods.size() > 1) complain(targets->announcement());
+  std::vector<std::string> documents;
+  int exit_code = kDone;
+  for (const std::string& pod : targets->pods) {
+    exit_code = std::max(exit_code, resizePod(client, flags, targets->name_space, pod,
+                                              cpu->millicores(), documents));
+  }
+  if (isDocument(flags.output)) {
+    const std::string all = fmt::format("{}", fmt::join(documents, ","));
+    printDocument(targets->workload.empty() ? all : R"({"pods":[)" + all + "]}", flags.output);
+  }
+  return exit_code;
 }
 
 }  // namespace
@@ -216,26 +256,23 @@ void addResize(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("resize", "Change the CPU of a running pod in place");
   command->footer(kFooter);
-  command->add_option("POD", flags->pod, "NAMESPACE/POD, or POD")->required();
-  command->add_option("--cpu", flags->cpu, "CPU to have, such as 750m or 1.5")->required();
+  command->add_option("POD", flags->pod, kTargetHelp)->required();
+  command->add_option("--cpu", flags->cpu, "CPU to have, such as 750m or 1.5")
+      ->type_name("CPU")
+      ->required();
   command
       ->add_option("-c,--container", flags->containers,
                    "Container or sidecar to resize; may be repeated (default: all with a limit)")
+      ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  command->add_option("--policy", flags->policy, "What to change: limits, requests or both")
-      ->check(CLI::IsMember({"limits", "requests", "both"}))
+  oneOf(command->add_option("--policy", flags->policy, "What to change"),
+        {"limits", "requests", "both"})
       ->capture_default_str();
-  command
-      ->add_flag("--dry-run{server}", flags->dry_run,
-                 "Change nothing: let the API server check (server, the default), or only look at "
-                 "the pod (client)")
-      ->check(CLI::IsMember({"client", "server"}));
-  command->add_flag("--wait", flags->wait, "Until the kubelet has applied it");
-  addSeconds(*command, "--timeout", flags->timeout, "Of --wait: 500ms, 30s, 2m");
-  command->add_option("-o,--output", flags->output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  addDryRun(*command, flags->dry_run);
+  command->add_flag("--wait", flags->wait, "Wait until the kubelet has applied it");
+  addDuration(*command, "--timeout", flags->timeout, "With --wait: how long, for each pod");
+  addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   addClusterFlags(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = resizeCommand(*flags); });
 }

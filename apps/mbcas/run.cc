@@ -31,7 +31,7 @@ struct RunFlags {
   std::string root = "/sys/fs/cgroup";
   std::string state = kHostState;
   std::string socket;
-  std::string output = "text";
+  std::string output;
   double seconds = 0;
   bool dry_run = false;
   bool plain = false;
@@ -94,7 +94,7 @@ std::optional<LocalSocket> listen(const RunFlags& flags) {
   Result<LocalSocket> socket =
       LocalSocket::listen(flags.socket.empty() ? socketOf(flags.state) : flags.socket);
   if (socket) return *std::move(socket);
-  complain("mbcas",
+  complain("mbcas run",
            fmt::format("`mbcas top --host` will not see this run: {}", socket.error().message()));
   return std::nullopt;
 }
@@ -109,7 +109,7 @@ class Loop {
         interval_(interval),
         socket_(socket),
         live_(isTerminal() && !flags.plain && flags.output == "text"),
-        patience_(live_),
+        patience_(live_ ? Patience::Keys::kQuit : Patience::Keys::kNone),
         screen_(live_ ? std::make_unique<Screen>() : nullptr) {}
 
   void run(std::vector<host::Workload>& workloads, bool only_commands) {
@@ -138,10 +138,13 @@ class Loop {
     const std::string time = formatRfc3339(clock_.wall());
     for (const host::PodView& pod : view.pods) {
       if (!pod.changed) continue;
-      say(flags_.output == "json" ? host::changeJson(pod, time)
-                                  : time + " " + host::changeLine(pod));
+      if (isDocument(flags_.output)) {
+        printNextDocument(host::changeJson(pod, time), flags_.output);
+      } else {
+        say(time + " " + host::changeLine(pod));
+      }
     }
-    for (const std::string& note : view.notes) complain("mbcas", note);
+    for (const std::string& note : view.notes) complain("mbcas run", note);
     std::fflush(stdout);
   }
 
@@ -188,7 +191,7 @@ class Loop {
 
 int run(const RunFlags& flags) {
   const auto fail = [](const Error& error) {
-    complain("mbcas", error.message());
+    complain("mbcas run", error.message());
     return kFailed;
   };
   Result<host::HostConfig> config = readConfig(flags.file);
@@ -207,8 +210,8 @@ int run(const RunFlags& flags) {
   Result<host::Ledger> ledger = host::Ledger::open(flags.state);
   if (!ledger) return fail(ledger.error());
   if (!ledger->content().limits.empty() || !ledger->content().made.empty()) {
-    complain("mbcas", fmt::format("an earlier run did not end well; {}",
-                                  restoreText(ledger->restore(*mounts))));
+    complain("mbcas run", fmt::format("an earlier run did not end well; {}",
+                                      restoreText(ledger->restore(*mounts))));
   }
   int exit_code = kDone;
   {
@@ -225,7 +228,7 @@ int run(const RunFlags& flags) {
     }
   }
   const host::Restored restored = ledger->restore(*mounts);
-  complain("mbcas", restoreText(restored));
+  complain("mbcas run", restoreText(restored));
   return restored.failures.empty() ? exit_code : kFailed;
 }
 
@@ -241,12 +244,12 @@ std::string restoreText(const host::Restored& restored) {
 int restoreHost(const std::string& root, const std::string& state) {
   const Result<kernel::Mounts> mounts = kernel::detectMounts(root);
   if (!mounts) {
-    complain("mbcas", mounts.error().message());
+    complain("mbcas restore", mounts.error().message());
     return kFailed;
   }
   Result<host::Ledger> ledger = host::Ledger::open(state);
   if (!ledger) {
-    complain("mbcas", ledger.error().message());
+    complain("mbcas restore", ledger.error().message());
     return kFailed;
   }
   const host::Restored restored = ledger->restore(*mounts);
@@ -254,24 +257,45 @@ int restoreHost(const std::string& root, const std::string& state) {
   return restored.failures.empty() ? kDone : kFailed;
 }
 
+int showHostRestore(const std::string& state) {
+  std::ostringstream text;
+  text << std::ifstream(state).rdbuf();
+  const host::LedgerContent content = host::parseLedger(text.str());
+  for (const host::Original& original : content.limits) {
+    const auto limit = original.limit.millicores();
+    say(fmt::format("{}: would be put back to {}", original.path,
+                    limit ? fmt::format("{}m", limit->count()) : "no limit"));
+  }
+  for (const std::string& path : content.made) {
+    say(fmt::format("{}: would be removed, with what runs in it", path));
+  }
+  if (content.limits.empty() && content.made.empty()) {
+    say("nothing to put back");
+  }
+  return kDone;
+}
+
 void addRun(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run the market on this machine's own cgroups");
   const auto flags = std::make_shared<RunFlags>();
   command->add_option("FILE", flags->file, "What to manage, as YAML")->required();
-  command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted")
-      ->capture_default_str();
-  command->add_option("--state", flags->state, "File that remembers the original limits")
-      ->capture_default_str();
-  command->add_option("--socket", flags->socket,
-                      "Where it shows its state to top and explain (default: the state file's "
-                      "name and .sock)");
-  command->add_option("--seconds", flags->seconds, "End by itself after so long; 0: when told to")
-      ->check(CLI::NonNegativeNumber);
   command->add_flag("--dry-run", flags->dry_run, "Decide and show, change nothing");
+  addDuration(*command, "--duration,--seconds", flags->seconds,
+              "End by itself after so long (default: when told to)", 0, 1e7);
   command->add_flag("--plain", flags->plain, "A line per change instead of the live screen");
-  command->add_option("-o,--output", flags->output, "text or json (a line per change)")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  addOutput(*command, flags->output, {"text", "json", "yaml"});
+  const auto of_machine = [&](CLI::Option* option, const char* type) {
+    return option->type_name(type)->group(kHostGroup)->capture_default_str();
+  };
+  of_machine(command->add_option("--cgroup-root", flags->root, "Where the cgroup tree is mounted"),
+             "FOLDER");
+  of_machine(
+      command->add_option("--state", flags->state, "File that remembers the original limits"),
+      "FILE");
+  of_machine(command->add_option("--socket", flags->socket,
+                                 "Where it shows its state to top and explain (default: the state "
+                                 "file's name and .sock)"),
+             "FILE");
   command->footer(
       "Every limit is put back at the end (q, Ctrl-C, SIGTERM); after a crash by\n"
       "`mbcas restore --host`. docs/host.md describes the file. While it runs, `mbcas top --host`\n"

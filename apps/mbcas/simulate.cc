@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/flags.h"
 #include "apps/mbcas/simulate_measures.h"
 #include "apps/mbcas/simulate_page.h"
 #include "apps/mbcas/terminal.h"
@@ -74,7 +75,7 @@ struct Flags {
   std::string series;
   std::string html;
   std::optional<std::uint64_t> seed;
-  std::optional<double> duration;
+  double duration = 0;  // seconds; 0: as the scenario says
 };
 
 void complain(std::string_view message) {
@@ -102,9 +103,7 @@ Result<Scenario> load(const std::string& file, const Flags& flags) {
   if (!scenario) return failure(std::move(scenario).error().within(file));
   if (scenario->name.empty()) scenario->name = path.stem().string();
   if (flags.seed) scenario->seed = *flags.seed;
-  if (flags.duration) {
-    scenario->duration = Nanos(static_cast<std::int64_t>(*flags.duration * 1e9));
-  }
+  if (flags.duration > 0) scenario->duration = nanos(flags.duration);
   return scenario;
 }
 
@@ -273,9 +272,11 @@ int simulateAll(const Flags& flags) {
       return code;
     }
   }
-  const std::string format = !flags.format.empty() ? flags.format : isTerminal() ? "table" : "json";
+  const std::string& format = flags.format;
   if (format == "json") {
     fmt::print("{}", sim::toJson(reports));
+  } else if (format == "yaml") {
+    printDocument(sim::toJson(reports), format);
   } else if (format == "csv") {
     fmt::print("{}", sim::toCsv(reports));
   } else if (format == "markdown") {
@@ -370,9 +371,10 @@ void addSimulate(CLI::App& app, int& exit_code) {
   CLI::Option* policy = command
                             ->add_option("--policy", flags->policies,
                                          "Who decides about limits; several, with commas")
+                            ->type_name("NAME")
                             ->delimiter(',')
                             ->allow_extra_args(false)
-                            ->capture_default_str();
+                            ->default_str("responsive");
   CLI::Option* compare =
       command->add_flag("--compare", flags->compare, "All policies, beside each other");
   compare->excludes(policy);
@@ -381,25 +383,26 @@ void addSimulate(CLI::App& app, int& exit_code) {
       "MBCAS with every setting changed in turn; --policy classic: those of its estimator");
   tries->excludes(compare);
   command->add_option("--held-out", flags->held_out, "Scenarios on which a sweep is checked")
+      ->type_name("FILE")
       ->needs(tries);
   command
       ->add_option("--set", flags->settings,
                    fmt::format("A setting of MBCAS, as headroom=1.5; of classic with --policy "
                                "classic; times in seconds: {}",
                                fmt::join(sim::tuningNames(), ", ")))
+      ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->excludes(tries);
   command->add_option("--seed", flags->seed, "Another seed than the scenario's");
-  command->add_option("--duration", flags->duration, "Seconds, other than the scenario's")
-      ->check(CLI::Range(1.0, 604800.0));
+  addDuration(*command, "--duration", flags->duration, "How long, other than the scenario's", 1,
+              604800);
   command->add_option("--series", flags->series, "CSV file for the course over time")
+      ->type_name("FILE")
       ->excludes(compare)
       ->excludes(tries);
-  command->add_option("--html", flags->html, "Page with tables and plots, one file");
-  command
-      ->add_option("-o,--output", flags->format,
-                   "table (default on a terminal, and of a sweep), json, csv, or markdown")
-      ->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
+  command->add_option("--html", flags->html, "Page with tables and plots, one file")
+      ->type_name("FILE");
+  addOutput(*command, flags->format, {"table", "json", "yaml", "csv", "markdown"});
   command->callback(
       [flags, &exit_code] { exit_code = flags->sweep ? sweep(*flags) : simulateAll(*flags); });
 }

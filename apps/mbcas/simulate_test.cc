@@ -18,7 +18,11 @@ using mbcas::test::Outcome;
 
 constexpr const char* kSample = "docs/samples/simulation.yaml";
 
+// With results in JSON, unless another format is asked for.
 Outcome simulate(std::vector<std::string> arguments) {
+  if (std::ranges::find(arguments, "-o") == arguments.end()) {
+    arguments.insert(arguments.end(), {"-o", "json"});
+  }
   arguments.insert(arguments.begin(), {MBCAS_BINARY, "simulate"});
   return mbcas::test::runCommand(std::move(arguments));
 }
@@ -58,7 +62,14 @@ TEST(Simulate, Csv) {
   EXPECT_EQ(outcome.out, contents("test/golden/sim/static.csv"));
 }
 
-TEST(Simulate, JsonWhereItIsNoTerminal) {
+TEST(Simulate, ATableUnlessAnotherFormatIsAskedFor) {
+  const Outcome piped = mbcas::test::runCommand({MBCAS_BINARY, "simulate", kSample});
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_EQ(piped.out, simulate({kSample, "-o", "table"}).out) << "also in a pipe";
+  EXPECT_TRUE(simulate({kSample, "-o", "yaml"}).out.starts_with("reports:\n- "));
+}
+
+TEST(Simulate, Json) {
   const Outcome outcome = simulate({kSample});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto report = nlohmann::json::parse(outcome.out).at("reports").at(0);
@@ -189,7 +200,7 @@ TEST(Simulate, BadUse) {
   EXPECT_EQ(simulate({}).exit_code, 2);
   EXPECT_EQ(simulate({kSample, "--policy", "wish"}).exit_code, 2);
   EXPECT_EQ(simulate({kSample, "--policy", "static", "--compare"}).exit_code, 2);
-  EXPECT_EQ(simulate({kSample, "-o", "yaml"}).exit_code, 2);
+  EXPECT_EQ(simulate({kSample, "-o", "xml"}).exit_code, 2);
   EXPECT_EQ(simulate({kSample, "--duration", "0"}).exit_code, 2);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/flags.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/market/explain.h"
@@ -28,13 +29,15 @@ constexpr const char* kFooter = R"(Example:
   echo '{"capacity":1000,"pods":[{"id":"a","bid":60,"min":100},{"id":"b","bid":40,"min":100}]}' \
     | mbcas solve
 
+With --jsonl each line of the input is a problem, and each line of the output its answer in JSON.
+
 Input:
   {"capacity":4000,"objective":"bargaining","pods":[
     {"id":"a","bid":250,"weight":500,"min":500,"max":2000,"guarantee":500}]}
   Capacity, min, max and guarantee are whole millicores. The objective is bargaining or welfare;
   weight defaults to 1, bid to the weight, min and guarantee to 0, max to the capacity.
 
-Output:
+Output of -o json:
   {"mode":"congested","price":0.25,"allocated":4000,"unallocated":0,"pods":[
     {"id":"a","cpu":1234,"bound":"none"}]}
   With --jsonl, a line that is not a problem gives {"error":"..."} in its place.
@@ -120,7 +123,7 @@ std::string table(const Problem& problem, const Clearing& clearing, bool colours
                      clearing.allocated.count(), problem.capacity.count(), pods.toString(colours));
 }
 
-int solveOne(Input& input, bool as_table) {
+int solveOne(Input& input, const std::string& format) {
   const Result<Problem> problem = market::parseProblem(input.whole());
   if (input.failed()) return kFailed;
   if (!problem) {
@@ -132,10 +135,12 @@ int solveOne(Input& input, bool as_table) {
     complain(clearing.error().message());
     return kUsage;
   }
-  if (as_table) {
-    fmt::print("{}", table(*problem, *clearing, wantsColours()));
+  if (isDocument(format)) {
+    printDocument(toJson(*problem, *clearing), format);
+  } else if (format == "name") {
+    for (const auto& pod : problem->pods) say("pod/" + pod.id);
   } else {
-    fmt::print("{}\n", toJson(*problem, *clearing));
+    fmt::print("{}", table(*problem, *clearing, wantsColours()));
   }
   return kDone;
 }
@@ -169,9 +174,7 @@ int solve(const Options& options) {
     complain(fmt::format("cannot open {}", options.file));
     return kFailed;
   }
-  const bool as_table =
-      options.format == "table" || (options.format.empty() && !options.lines && isTerminal());
-  const int exit_code = options.lines ? solveLines(input) : solveOne(input, as_table);
+  const int exit_code = options.lines ? solveLines(input) : solveOne(input, options.format);
   if (input.failed()) {
     complain(fmt::format("cannot read {}", options.file));
     return kFailed;
@@ -192,11 +195,11 @@ void addSolve(CLI::App& app, int& exit_code) {
   command->add_option("FILE", options->file, "JSON, - for standard input")->capture_default_str();
   CLI::Option* lines = command->add_flag("--jsonl", options->lines,
                                          "One problem on each line, one answer on each line");
-  command->add_option("-o,--output", options->format, "json, or table (default on a terminal)")
-      ->check(CLI::IsMember({"json", "table"}));
-  command->callback([options, lines, &exit_code] {
-    if (lines->count() > 0 && options->format == "table") {
-      complain("--jsonl: writes JSON, not a table");
+  const CLI::Option* const format =
+      addOutput(*command, options->format, {"table", "json", "yaml", "name"});
+  command->callback([options, lines, format, &exit_code] {
+    if (lines->count() > 0 && format->count() > 0 && options->format != "json") {
+      complain("--jsonl writes JSON, and nothing else");
       exit_code = kUsage;
       return;
     }

@@ -1,6 +1,7 @@
 // `mbcas solve` as its users run it: as a process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,11 @@ namespace {
 
 using mbcas::test::Outcome;
 
+// With answers in JSON, unless another format is asked for.
 Outcome solve(std::vector<std::string> arguments, const std::string& input) {
+  if (std::ranges::find(arguments, "-o") == arguments.end()) {
+    arguments.insert(arguments.end(), {"-o", "json"});
+  }
   arguments.insert(arguments.begin(), {MBCAS_BINARY, "solve"});
   return mbcas::test::runCommand(std::move(arguments), input);
 }
@@ -35,6 +40,17 @@ TEST(Solve, TheFirstExample) {
             R"({"mode":"congested","price":0.125,"allocated":1000,"unallocated":0,"pods":[)"
             R"({"id":"a","cpu":580,"bound":"none"},{"id":"b","cpu":420,"bound":"none"}]})"
             "\n");
+}
+
+TEST(Solve, ATableUnlessAnotherFormatIsAskedFor) {
+  const std::string input = R"({"capacity":1000,"pods":[{"id":"a: b","bid":60,"min":100}]})";
+  const Outcome table = mbcas::test::runCommand({MBCAS_BINARY, "solve"}, input);
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_NE(table.out.find("POD   "), std::string::npos) << "also in a pipe:\n" << table.out;
+  EXPECT_EQ(solve({"-o", "table"}, input).out, table.out);
+  EXPECT_NE(solve({"-o", "yaml"}, input).out.find("\n- id: \"a: b\"\n  cpu: 1000\n"),
+            std::string::npos);
+  EXPECT_EQ(solve({"-o", "name"}, input).out, "pod/a: b\n");
 }
 
 TEST(Solve, EveryGoldenCase) {
@@ -108,7 +124,7 @@ TEST(Solve, BadInputSaysWhere) {
 
 TEST(Solve, BadUse) {
   EXPECT_EQ(solve({"--nonsense"}, "").exit_code, 2);
-  EXPECT_EQ(solve({"-o", "yaml"}, "").exit_code, 2);
+  EXPECT_EQ(solve({"-o", "xml"}, "").exit_code, 2);
   EXPECT_EQ(solve({"--jsonl", "-o", "table"}, "").exit_code, 2);
 }
 

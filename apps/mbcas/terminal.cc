@@ -45,13 +45,13 @@ struct Patience::Saved {
   termios settings{};
 };
 
-Patience::Patience(bool keys) {
+Patience::Patience(Keys keys) : q_stops_(keys == Keys::kQuit) {
   sigset_t stop;
   ::sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) ::sigaddset(&stop, signal);
   ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   signals_ = ::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (!keys || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
+  if (keys == Keys::kNone || ::isatty(STDIN_FILENO) == 0 || !isTerminal()) return;
   termios raw{};
   if (::tcgetattr(STDIN_FILENO, &raw) != 0) return;
   saved_ = std::make_unique<Saved>(Saved{raw});
@@ -82,7 +82,7 @@ bool Patience::readKeys() {
   if (got <= 0) return false;
   typed_.append(buffer, static_cast<std::size_t>(got));
   for (const view::Key key : view::takeKeys(typed_)) {
-    if (key == view::key('q') || key == view::key('Q')) {
+    if (q_stops_ && (key == view::key('q') || key == view::key('Q'))) {
       enough_ = true;
     } else {
       keys_.push_back(key);

@@ -30,11 +30,16 @@ bool wantsColours();  // it is, and NO_COLOR is not set
 TerminalSize terminalSize();
 
 // Waits between two steps of a command that goes on until the user has had enough: SIGINT,
-// SIGTERM, SIGHUP, or the key q where `keys` is set and there is a terminal. From its construction
+// SIGTERM, SIGHUP, or the key q where keys are read and there is a terminal. From its construction
 // on those signals end nothing by themselves, so that everything can be put back first.
 class Patience {
  public:
-  explicit Patience(bool keys);
+  enum class Keys : std::uint8_t {
+    kNone,
+    kQuit,  // q stops
+    kAll,   // q is a key like others: its meaning is the caller's
+  };
+  explicit Patience(Keys keys);
   ~Patience();
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
@@ -60,6 +65,7 @@ class Patience {
   int signals_ = -1;
   struct Saved;
   std::unique_ptr<Saved> saved_;  // the terminal's settings, to be put back
+  const bool q_stops_;
   bool watch_keys_ = false;
   bool enough_ = false;
   std::string typed_;

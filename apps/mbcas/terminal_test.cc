@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "mbcas/base/local_socket.h"
@@ -113,6 +114,73 @@ TEST(TopInATerminal, FollowsTheSizeOfItsWindow) {
   expectLeft(terminal, 0, false);
 }
 
+TEST(TopInATerminal, ListsItsKeysFiltersAndExplains) {
+  const RecordedState state;
+  Terminal terminal(top(state), {.columns = 80, .rows = 24}, kNoColours);
+  ASSERT_TRUE(terminal.untilShows("Enter explain")) << terminal.screen().text();
+  terminal.type("?");
+  ASSERT_TRUE(terminal.untilShows("Sort by: p pod")) << terminal.screen().text();
+  terminal.type("q");
+  ASSERT_TRUE(terminal.untilShows("Enter explain")) << "it only led back";
+
+  terminal.type("/web");
+  ASSERT_TRUE(terminal.untilShows("/web_")) << terminal.screen().text();
+  terminal.type("\r");
+  ASSERT_TRUE(terminal.until([](const std::string& screen) {
+    return screen.find("1 with \"web\"") != std::string::npos &&
+           screen.find("batch-1") == std::string::npos;
+  })) << terminal.screen().text();
+
+  terminal.type("\r");
+  ASSERT_TRUE(terminal.untilShows("What the kernel says")) << terminal.screen().text();
+  EXPECT_NE(terminal.seen().find("shop/web-1 on node-1"), std::string::npos) << terminal.seen();
+  terminal.type("\x1b[6~");  // page down
+  terminal.type("\x1b[F");   // end
+  ASSERT_TRUE(terminal.untilShows("For it to get more")) << terminal.screen().text();
+  terminal.type("q");
+  ASSERT_TRUE(terminal.untilShows("1 with \"web\""));
+  terminal.type("q");
+  expectLeft(terminal);
+}
+
+TEST(TopInATerminal, FitsNarrowOnes) {
+  for (const std::size_t columns : {60, 80}) {
+    const RecordedState state;
+    Terminal terminal(top(state), {.columns = columns, .rows = 24}, kNoColours);
+    ASSERT_TRUE(terminal.untilShows("Enter explain")) << terminal.screen().text();
+    for (const char* text : {"POD", "NEED", "LIMIT", "MS/S", "web-1", "q quit", "? help"}) {
+      EXPECT_NE(terminal.seen().find(text), std::string::npos) << terminal.seen();
+    }
+    terminal.type("\r");
+    ASSERT_TRUE(terminal.untilShows("What the kernel says")) << terminal.screen().text();
+    terminal.type("q");
+    ASSERT_TRUE(terminal.untilShows("Enter explain"));
+    terminal.type("q");
+    expectLeft(terminal);  // nothing was ever too wide
+  }
+}
+
+TEST(HelpInATerminal, FitsNarrowOnes) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"top"}, {"simulate"}, {"restore"}}) {
+    std::vector<std::string> words = {MBCAS_BINARY};
+    words.insert(words.end(), command.begin(), command.end());
+    words.emplace_back("--help");
+    Terminal terminal(words, {.columns = 60, .rows = 200}, kNoColours);
+    EXPECT_EQ(terminal.wait(), 0);
+    // All but examples, which are lines to be copied.
+    std::istringstream lines(terminal.screen().text());
+    bool examples = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "Examples:") examples = true;
+      if (!examples) {
+        EXPECT_LE(line.size(), 60u) << line;
+      }
+    }
+    EXPECT_TRUE(examples) << terminal.screen().text();
+  }
+}
+
 TEST(TopInATerminal, ColoursOnlyWhereTheyAreWanted) {
   const RecordedState state;
   Terminal terminal(top(state), {}, kColours);
@@ -145,6 +213,21 @@ TEST(DemoInATerminal, PlaysToItsEnd) {
   expectLeft(terminal);
   EXPECT_FALSE(terminal.screen().coloured());
   expectGolden("test/golden/cli/terminal-demo-end.txt", terminal.screen().text());
+}
+
+TEST(DemoInATerminal, OnTheModelSaysItsSpeedAlsoWhereItIsNarrow) {
+  for (const std::size_t columns : {60, 80}) {
+    Terminal terminal(
+        {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--duration", "10m", "--report", ""},
+        {.columns = columns, .rows = 24}, kNoColours);
+    ASSERT_TRUE(terminal.untilShows("10x speed")) << terminal.screen().text();
+    ASSERT_TRUE(terminal.untilShows("2 of 600 s")) << terminal.screen().text();
+    for (const char* text : {"steady", "bursty", "greedy", "service"}) {
+      EXPECT_NE(terminal.seen().find(text), std::string::npos) << terminal.seen();
+    }
+    terminal.type("q");
+    expectLeft(terminal, 1);
+  }
 }
 
 TEST(DemoInATerminal, CanBeLeftAndGrows) {

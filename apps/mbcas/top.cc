@@ -11,9 +11,11 @@
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/evidence.h"
 #include "apps/mbcas/host_state.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/cli/agents.h"
+#include "mbcas/cli/top_screen.h"
 #include "mbcas/kube/informer.h"
 
 namespace mbcas::cli {
@@ -25,9 +27,10 @@ constexpr const char* kFooter = R"(Examples:
   mbcas top -n shop -l app=web -o wide | less
   mbcas top --host                # the pods of `mbcas run` on this machine
 
-Live on a terminal, once elsewhere and with -o json. Keys: q quits; left and right choose the column
-to sort by, as do p (pod), o (node), n (need), l (limit), a (applied), t (throttled), r (pressure),
-c (price), s (phase), g (age); i inverts; up, down, page up and page down scroll; w shows more.
+Live on a terminal, once elsewhere and with -o json, yaml or name. Keys: q quits; ? lists all keys;
+up and down choose a pod, and Enter explains it; / shows only pods that match what is typed; left
+and right choose the column to sort by, as do p (pod), o (node), n (need), l (limit), a (applied),
+t (throttled), r (pressure), c (price), s (phase), g (age); i inverts; w shows more.
 `mbcas help columns` tells what the columns mean. MS/S, PRESS and PRICE, and the need of this very
 second, come from the agents, which serve them when they are started with --metrics-bind-address.
 
@@ -42,7 +45,7 @@ struct Flags {
   bool reverse = false;
   bool once = false;
   double interval = 2;
-  std::string output = "table";
+  std::string output;
 
   TopOptions options(bool namespaces) const {
     return {.namespaces = namespaces,
@@ -67,6 +70,8 @@ class Source {
   virtual Result<TopView> whole() = 0;
   // What is there, without waiting.
   virtual Result<TopView> latest() = 0;
+  // All that is known of a pod, also if that takes a while.
+  virtual Result<Evidence> evidence(const TopRow& row) = 0;
 };
 
 class HostSource final : public Source {
@@ -81,6 +86,11 @@ class HostSource final : public Source {
     return topOf(*state);
   }
   Result<TopView> whole() override { return latest(); }
+  Result<Evidence> evidence(const TopRow& row) override {
+    const Result<NodeRecord> state = readHostState(socket_);
+    if (!state) return failure(state.error());
+    return evidenceOf(*state, row.name_space, row.pod);
+  }
 
  private:
   std::string socket_;
@@ -92,6 +102,7 @@ class ClusterSource final : public Source {
   ClusterSource(Connection& connection, const Selection& selection, const ClusterFlags& flags)
       : connection_(connection),
         selection_(selection),
+        system_namespace_(flags.system_namespace),
         timeout_(nanos(flags.request_timeout)),
         pods_(connection.client(), {.name_space = selection.name_space,
                                     .label_selector = selection.label_selector,
@@ -116,7 +127,7 @@ class ClusterSource final : public Source {
       if (!value.empty()) first.query.emplace_back(key, value);
     }
     if (const auto answer = connection_.client().perform(std::move(first)); !answer) {
-      return failure(answer.error().toError());
+      return failure(explained(answer.error()));
     }
     const bool installed =
         connection_.client().require("allocation.mbcas.io/v1alpha1", "podallocations").has_value();
@@ -147,6 +158,9 @@ class ClusterSource final : public Source {
   Result<TopView> latest() override {
     states_.ask(wanted());
     return view();
+  }
+  Result<Evidence> evidence(const TopRow& row) override {
+    return evidenceOf(connection_, row.name_space, row.pod, system_namespace_);
   }
 
  private:
@@ -188,6 +202,7 @@ class ClusterSource final : public Source {
 
   Connection& connection_;
   const Selection selection_;
+  const std::string system_namespace_;
   const Nanos timeout_;
   mutable std::mutex mutex_;
   std::string error_;  // of a watch, the last
@@ -203,17 +218,31 @@ int showOnce(Source& source, const Flags& flags) {
   if (!view) return fail(view.error().message());
   const TopOptions options = flags.options(source.namespaces());
   sortRows(view->rows, options.sort, options.reverse);
-  if (flags.output == "json") {
-    fmt::print("{}\n", topJson(*view));
+  if (isDocument(flags.output)) {
+    printDocument(topJson(*view), flags.output);
     return kDone;
   }
   for (const std::string& note : view->notes) complain("mbcas top", note);
   if (view->rows.empty()) {
-    fmt::print(stderr, "no pods\n");
+    complain("mbcas top", flags.host || options.namespaces
+                              ? "no pods"
+                              : "no pods in this namespace; -A looks in all of them");
+  } else if (flags.output == "name") {
+    for (const TopRow& row : view->rows) say("pod/" + row.pod);
   } else {
     fmt::print("{}", topTable(view->rows, options, wantsColours()));
   }
   return kDone;
+}
+
+void explainSelected(Source& source, TopScreen& picture) {
+  const TopRow* const row = picture.selected();
+  if (row == nullptr) return;
+  const Result<Evidence> evidence = source.evidence(*row);
+  if (!evidence) return picture.show(evidence.error().message());
+  Explanation explanation = explain(*evidence);
+  if (!evidence->trouble.empty()) explanation.more.push_back(evidence->trouble);
+  picture.show(std::move(explanation));
 }
 
 int showLive(Source& source, const Flags& flags) {
@@ -223,7 +252,7 @@ int showLive(Source& source, const Flags& flags) {
   const Nanos interval = nanos(flags.interval);
   TopScreen picture(flags.options(source.namespaces()));
   picture.update(*std::move(view));
-  Patience patience(true);
+  Patience patience(Patience::Keys::kAll);
   Screen screen;
   MonotonicTime next = clock.monotonic() + interval;
   while (true) {
@@ -231,7 +260,17 @@ int showLive(Source& source, const Flags& flags) {
     screen.draw(picture.render(source.title(), size.width, size.height, wantsColours()));
     const Patience::Wake wake = patience.next(next - clock.monotonic());
     if (wake == Patience::Wake::kStop) return kDone;
-    for (const view::Key key : patience.keys()) picture.press(key);
+    for (const view::Key key : patience.keys()) {
+      switch (picture.press(key)) {
+        case TopScreen::Wish::kNothing:
+          break;
+        case TopScreen::Wish::kQuit:
+          return kDone;
+        case TopScreen::Wish::kExplain:
+          explainSelected(source, picture);
+          break;
+      }
+    }
     if (wake != Patience::Wake::kTime) continue;
     next = std::max(next + interval, clock.monotonic());
     if (Result<TopView> newer = source.latest()) {
@@ -243,7 +282,8 @@ int showLive(Source& source, const Flags& flags) {
 }
 
 int topCommand(const Flags& flags) {
-  const bool live = isTerminal() && !flags.once && flags.output != "json";
+  const bool live =
+      isTerminal() && !flags.once && (flags.output == "table" || flags.output == "wide");
   const auto show = [&](Source& source) {
     return live ? showLive(source, flags) : showOnce(source, flags);
   };
@@ -252,7 +292,7 @@ int topCommand(const Flags& flags) {
     return show(source);
   }
   const auto connection = Connection::open(flags.cluster);
-  if (!connection) return fail(connection.error().message() + "; for this machine: --host");
+  if (!connection) return fail(connection.error().message());
   ClusterSource source(**connection,
                        selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace()),
                        flags.cluster);
@@ -268,21 +308,19 @@ void addTop(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("top", "Watch pods: need, limit, throttling, price");
   command->footer(kFooter);
-  command->add_flag("--host", flags->host,
-                    "The pods of `mbcas run`, or of an agent, on this machine");
-  addSocketFlag(*command, flags->socket);
-  command->add_option("--sort", flags->sort, "Column to sort by")
-      ->check(CLI::IsMember(topKeyNames()))
+  oneOf(command->add_option("--sort", flags->sort, "Column to sort by"), topKeyNames())
       ->capture_default_str();
   command->add_flag("--reverse", flags->reverse, "The other way round");
   command->add_flag("--once", flags->once, "Print once, also on a terminal");
-  addSeconds(*command, "--interval", flags->interval, "Between two looks");
-  command->add_option("-o,--output", flags->output, "table, wide or json")
-      ->check(CLI::IsMember({"table", "wide", "json"}))
-      ->capture_default_str();
+  addDuration(*command, "--interval", flags->interval, "Time between two looks");
+  addOutput(*command, flags->output, {"table", "wide", "json", "yaml", "name"});
+  command
+      ->add_flag("--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine")
+      ->group(kHostGroup);
+  addSocketFlag(*command, flags->socket);
   addPodFlags(*command, flags->pods);
-  addSystemNamespace(*command, flags->cluster);
   addClusterFlags(*command, flags->cluster);
+  addSystemNamespace(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = topCommand(*flags); });
 }
 

@@ -85,8 +85,8 @@ def fairness(scenario, each, mbcas):
     used = {w.name: each[w.name]["used"] for w in tenants}
     problem = {"capacity": round(sum(used.values())), "objective": "welfare",
                "pods": [{"id": w.name, "weight": weight(w), "max": w.wants} for w in tenants]}
-    done = subprocess.run([mbcas, "solve"], input=json.dumps(problem), capture_output=True,
-                          text=True, check=True)
+    done = subprocess.run([mbcas, "solve", "-o", "json"], input=json.dumps(problem),
+                          capture_output=True, text=True, check=True)
     best = {pod["id"]: pod["cpu"] for pod in json.loads(done.stdout)["pods"]}
     got = shares(used)
     return {"jain": sum(got) ** 2 / (len(got) * sum(share * share for share in got)),

@@ -274,11 +274,10 @@ class Examiner {
                                            const std::vector<kube::AccessQuestion>& questions) {
     if (lost_) return std::nullopt;
     kube::ClientConfig config = client_.config();
-    config.impersonate.user =
-        fmt::format("system:serviceaccount:{}:{}", facts_.system_namespace, account);
-    config.impersonate.groups = {"system:serviceaccounts",
-                                 "system:serviceaccounts:" + facts_.system_namespace,
-                                 "system:authenticated"};
+    config.impersonate = {
+        .user = fmt::format("system:serviceaccount:{}:{}", facts_.system_namespace, account),
+        .groups = {"system:serviceaccounts", "system:serviceaccounts:" + facts_.system_namespace,
+                   "system:authenticated"}};
     kube::Client other(
         client_.loop(), config, client_.clock(),
         {.user_agent = "mbcas", .max_retries = 3, .timeout = std::chrono::seconds(10)});

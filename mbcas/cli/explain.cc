@@ -10,8 +10,8 @@
 #include "mbcas/cli/words.h"
 #include "mbcas/control/help.h"
 #include "mbcas/control/reason.h"
-#include "mbcas/control/split.h"
 #include "mbcas/control/weight.h"
+#include "mbcas/demand/need.h"
 #include "mbcas/view/text.h"
 
 namespace mbcas::cli {
@@ -134,7 +134,7 @@ class Story {
     headline();
     if (record_ != nullptr && !record_->containers.empty()) {
       kernel();
-      needs();
+      if (neededOf(*record_)) needs();
     }
     allowed();
     if (record_ != nullptr && record_->left_alone.empty()) market();
@@ -183,6 +183,9 @@ class Story {
     if (evidence_.allocation) return evidence_.allocation->desired;
     return record_ == nullptr ? std::nullopt : record_->desired;
   }
+
+  // A pod of `mbcas run`: there is no cluster.
+  bool ofHost() const { return evidence_.object == nullptr && evidence_.name_space.empty(); }
 
   // Limits are free unless a pod that matters more needs the CPU; else limits are cleared.
   bool leastIntervention() const { return evidence_.decision->market.whole_machine; }
@@ -249,9 +252,6 @@ class Story {
       const auto label = [&](const char* what) {
         return one ? std::string(what) : fmt::format("{}: {}", container.name, what);
       };
-      demand::Need need;
-      need.use_peak = container.use_peak;
-      need.burst = container.burst;
       const auto state = burstState(container.burst_state);
       step(label("use"), cpuText(container.use), "median of 30 s; what the market goes by");
       step(label("peak"), cpuText(container.use_peak),
@@ -259,17 +259,20 @@ class Story {
                              : "highest mean of 5 s");
       step(label("burst"), container.burst > Millicores(0) ? cpuText(container.burst) : "none",
            burstRule(state));
-      step(label("needs"),
-           cpuText(
-               std::max(control::neededLimit(need, {}), container.request.value_or(Millicores(0)))),
+      step(label("needs"), cpuText(neededOf(container)),
            fmt::format("the largest of burst, 1.25 x peak and request{}",
                        container.request ? fmt::format(" ({})", cpuText(*container.request)) : ""));
+    }
+    if (!one) {
+      step("needs", cpuText(neededOf(*record_)), "all its containers together");
     }
   }
 
   void allowed() {
     if (!bounds_ || !leftAlone().empty()) return;
-    section(bounds_->published ? "What is allowed (by the controller)" : "What would be allowed");
+    section(!bounds_->published ? "What would be allowed"
+            : ofHost()          ? "What is allowed (by its file)"
+                                : "What is allowed (by the controller)");
     if (bounds_->floor) step("floor", cpuText(*bounds_->floor), bounds_->floor_by);
     if (bounds_->ceiling) step("ceiling", cpuText(*bounds_->ceiling), bounds_->ceiling_by);
     if (bounds_->start) step("start", cpuText(*bounds_->start), "where others of its workload are");
@@ -383,6 +386,9 @@ class Story {
     if (allocation == nullptr) {
       if (record_ != nullptr && record_->limit && evidence_.object == nullptr) {
         section("What became of it");
+        if (const std::string phase = hostPhase(*record_); !phase.empty()) {
+          step("phase", phase, phase == "Applied" ? "in force" : "on its way to what is desired");
+        }
         step("in force", cpuText(*record_->limit), "as the kernel says");
       }
       return;
@@ -465,7 +471,8 @@ class Story {
     using control::Basis;
     const auto is = [&](Basis basis) { return record_->basis == control::name(basis); };
     if (is(Basis::kNoData)) {
-      say("its counters must become readable: look at the log of the agent on its node");
+      say(ofHost() ? "its counters must become readable: mbcas doctor --host looks at this machine"
+                   : "its counters must become readable: look at the log of the agent on its node");
     } else if (is(Basis::kWarmup) || is(Basis::kStart)) {
       say("wait: it is decided by its counters after 5 samples, or as soon as it is throttled");
     } else if (is(Basis::kCeiling)) {
@@ -528,25 +535,34 @@ std::string explanationText(const Explanation& explanation, bool colours, std::s
     }
   }
   const std::size_t indent = 2 + label + 2 + value + 2;
+  constexpr std::size_t kLeast = 24;  // columns for a rule; with less it has lines of its own
+  const bool below = width > 0 && width < indent + kLeast;
   const auto paragraph = [&](const std::string& words, std::size_t by) {
     std::string text;
-    for (const std::string& line : view::wrap(words, width > by + 20 ? width - by : 0)) {
+    for (const std::string& line : view::wrap(words, width > by ? width - by : 0)) {
       text += (text.empty() ? "" : std::string(by, ' ')) + line + "\n";
     }
     return text;
   };
-  std::string text = view::paint(explanation.headline, view::Colour::kBold, colours) + "\n";
+  const auto title = [&](const std::string& words, view::Colour colour) {
+    std::string text;
+    for (const std::string& line : view::wrap(words, width)) {
+      text += view::paint(line, colour, colours) + "\n";
+    }
+    return text;
+  };
+  std::string text = title(explanation.headline, view::Colour::kBold);
   for (const Section& section : explanation.sections) {
-    text += "\n" + view::paint(section.title, view::Colour::kCyan, colours) + "\n";
+    text += "\n" + title(section.title, view::Colour::kCyan);
     for (const Step& step : section.steps) {
-      std::string line =
-          "  " + view::fit(step.label, label) + "  " + view::fitRight(step.value, value);
-      if (!step.rule.empty()) {
-        line += "  " + paragraph(step.rule, indent);
+      text += "  " + view::fit(step.label, label) + "  " + view::fitRight(step.value, value);
+      if (step.rule.empty()) {
+        text += '\n';
+      } else if (below) {
+        text += "\n      " + paragraph(step.rule, 6);
       } else {
-        line += '\n';
+        text += "  " + paragraph(step.rule, indent);
       }
-      text += line;
     }
   }
   if (!explanation.more.empty()) {

@@ -2,6 +2,7 @@
 
 #include "mbcas/control/reason.h"
 #include "mbcas/demand/need.h"
+#include "mbcas/host/show.h"
 #include "mbcas/market/json.h"
 
 namespace mbcas::cli {
@@ -16,7 +17,8 @@ std::string nameOf(const host::View& view, const std::string& path) {
 
 PodRecord recordOf(const host::View& all, const host::PodView& view) {
   PodRecord pod{.name_space = "", .pod = view.name, .uid = view.path};
-  pod.limit = view.limit;
+  const std::optional<Millicores> limit = view.begins ? view.declared : view.limit;
+  pod.limit = limit;
   pod.usage = view.usage;
   pod.blocked = view.blocked;
   pod.pressure = view.pressure;
@@ -29,12 +31,17 @@ PodRecord recordOf(const host::View& all, const host::PodView& view) {
   pod.desired = decision.desired;
   pod.answer = decision.answer;
   pod.wanted = decision.wanted;
-  pod.applied = view.limit;
+  pod.applied = limit;
   pod.urgent = decision.urgent;
   pod.constrained = decision.constrained;
   pod.throttled = decision.throttled;
-  pod.basis = control::name(reason.basis);
-  pod.reason = view.failure.empty() ? control::sentence(reason) : view.failure;
+  pod.basis = control::name(host::isNew(view) ? control::Basis::kWarmup : reason.basis);
+  pod.reason = host::reasonOf(view);
+  if (view.begins) {  // there was nothing to decide
+    pod.desired = view.declared;
+    pod.answer.reset();
+    pod.wanted.reset();
+  }
   if (view.move.held_by != control::Hold::kNothing) {
     pod.held_by = control::name(view.move.held_by);
   }
@@ -52,7 +59,7 @@ PodRecord recordOf(const host::View& all, const host::PodView& view) {
   const demand::Need& need = view.need;
   pod.containers.push_back(
       {.name = view.name,
-       .limit = view.limit,
+       .limit = limit,
        .declared = view.declared,
        .request = view.request,
        .desired = decision.desired,

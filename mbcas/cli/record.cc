@@ -1,9 +1,12 @@
 #include "mbcas/cli/record.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "mbcas/base/time.h"
 #include "mbcas/cli/words.h"
+#include "mbcas/control/split.h"
+#include "mbcas/demand/need.h"
 #include "mbcas/kube/json_cursor.h"
 
 namespace mbcas::cli {
@@ -190,6 +193,29 @@ const PodRecord* NodeRecord::find(std::string_view name_space, std::string_view 
     if (record.pod == pod && record.name_space == name_space) return &record;
   }
   return nullptr;
+}
+
+Millicores neededOf(const ContainerRecord& container) {
+  demand::Need need;
+  need.use_peak = container.use_peak;
+  need.burst = container.burst;
+  return std::max(control::neededLimit(need, {}), container.request.value_or(Millicores(0)));
+}
+
+std::optional<Millicores> neededOf(const PodRecord& pod) {
+  Millicores sum;
+  bool measured = false;
+  for (const ContainerRecord& container : pod.containers) {
+    sum += neededOf(container);
+    measured |= container.samples > 0;
+  }
+  if (!measured) return std::nullopt;
+  return sum;
+}
+
+std::string hostPhase(const PodRecord& pod) {
+  if (!pod.desired || !pod.limit) return "";
+  return *pod.desired == *pod.limit ? "Applied" : "Pending";
 }
 
 Result<NodeRecord> parseState(std::string text) {

@@ -122,6 +122,13 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
+// The limit at which the pod would have all that it can use: the largest of its bursts, its peak
+// with headroom, and its request, over its containers. Nothing: it has not been measured.
+std::optional<Millicores> neededOf(const PodRecord& pod);
+Millicores neededOf(const ContainerRecord& container);
+// Of a pod of `mbcas run`, in the words of PodAllocation: "Applied", "Pending"; empty: no decision.
+std::string hostPhase(const PodRecord& pod);
+
 Result<NodeRecord> parseState(std::string text);
 Result<Decision> parseDecision(std::string line);
 

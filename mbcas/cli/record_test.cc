@@ -6,7 +6,9 @@
 #include "mbcas/agent/view.h"
 #include "mbcas/base/time.h"
 #include "mbcas/cli/agents.h"
+#include "mbcas/cli/explain.h"
 #include "mbcas/cli/host_record.h"
+#include "mbcas/host/show.h"
 #include "test/support/golden.h"
 
 namespace mbcas::cli {
@@ -48,6 +50,37 @@ TEST(Record, ReadsTheWholeState) {
   EXPECT_FALSE(node.find("shop", "cache-1")->pressure);
   EXPECT_FALSE(node.find("kube-system", "proxy-1")->bounds);
   EXPECT_EQ(node.find("shop", "proxy-1"), nullptr);
+}
+
+// The first tick of `mbcas run`: a pod without a limit is given its declared one, and nothing is
+// known of any pod. That is no failure.
+TEST(Record, APodThatHasJustBegunIsNoAlarm) {
+  host::View view;
+  view.pods.push_back({.name = "job", .path = "/job", .declared = 50_m});
+  view.pods.push_back({.name = "web", .path = "/web", .limit = 500_m, .declared = 500_m});
+  view.pods[0].changed = view.pods[0].begins = true;
+  EXPECT_EQ(host::changeLine(view.pods[0]),
+            "job: no limit -> 50m: it begins with its declared limit");
+  const NodeRecord node = recordOf(view, "vm", {});
+  EXPECT_EQ(node.pods[0].limit, 50_m);
+  EXPECT_EQ(hostPhase(node.pods[0]), "Applied");
+  EXPECT_FALSE(neededOf(node.pods[0])) << "nothing was measured";
+  for (const PodRecord& pod : node.pods) {
+    EXPECT_EQ(pod.basis, "warm-up");
+    EXPECT_EQ(pod.reason.find("cannot be read"), std::string::npos) << pod.reason;
+    const Explanation explanation = explain({.name_space = "",
+                                             .pod = pod.pod,
+                                             .node = "vm",
+                                             .decision = Decision{"vm", {}, node.market, pod},
+                                             .source = "state of vm",
+                                             .now = {}});
+    for (const Section& section : explanation.sections) EXPECT_NE(section.title, "What it needs");
+    ASSERT_EQ(explanation.more.size(), 1u);
+    EXPECT_TRUE(explanation.more[0].starts_with("wait: ")) << explanation.more[0];
+  }
+  // What really cannot be read still is said to be so.
+  view.pods[1].need.samples = 30;
+  EXPECT_EQ(host::reasonOf(view.pods[1]), "its counters cannot be read, so it keeps its limit");
 }
 
 TEST(Record, WhatIsWrittenReadsBackTheSame) {

@@ -49,8 +49,8 @@ const Column& columnOf(TopKey key) {
 }
 
 std::string priceOf(const TopRow& row) {
-  if (row.overloaded) return "over";
-  return row.price ? fmt::format("{:.2f}", *row.price) : "-";
+  // In the words of `mbcas explain`.
+  return row.price || row.overloaded ? priceText(row.price) : "-";
 }
 
 std::string cellOf(const TopRow& row, TopKey key) {
@@ -128,7 +128,7 @@ void addRecord(TopRow& row, const PodRecord& record, const MarketRecord& market)
     return;
   }
   row.managed = true;
-  row.need = record.answer;
+  row.need = neededOf(record);
   row.declared = record.declared;
   row.desired = record.desired;
   row.constrained = record.constrained;
@@ -164,36 +164,6 @@ TopNode nodeOf(const NodeRecord& record) {
     if (pod.left_alone.empty()) node.used += pod.usage;
   }
   return node;
-}
-
-// "2 nodes, 1 of them scarce (n2, price 0.3)"
-std::string marketLine(const TopView& view) {
-  if (view.nodes.empty()) return "";
-  std::vector<std::string> scarce;
-  Millicores used;
-  Millicores capacity;
-  for (const TopNode& node : view.nodes) {
-    used += node.used;
-    if (node.market.whole_machine) used += node.market.unmanaged_use;
-    capacity += node.market.capacity;
-    if (node.market.scarce) {
-      const std::string price =
-          node.market.price ? fmt::format("price {:.2f}", *node.market.price) : "overloaded";
-      scarce.push_back(view.nodes.size() == 1 ? price : fmt::format("{} {}", node.node, price));
-    }
-  }
-  return fmt::format("{:.2f} of {:.2f} CPU used, {}", used.cores(), capacity.cores(),
-                     scarce.empty() ? "not scarce" : "scarce: " + namesText(scarce));
-}
-
-std::vector<std::string> linesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 }  // namespace
@@ -238,7 +208,7 @@ TopView topOf(const NodeRecord& node) {
     TopRow row{.name_space = record.name_space, .pod = record.pod, .node = node.node};
     addRecord(row, record, node.market);
     row.applied = record.applied ? record.applied : record.limit;
-    if (row.managed) row.phase = record.desired == record.limit ? "Applied" : "Pending";
+    if (row.managed) row.phase = hostPhase(record);
     view.rows.push_back(std::move(row));
   }
   return view;
@@ -366,92 +336,43 @@ std::string topJson(const TopView& view) {
   return out;
 }
 
-void TopScreen::press(view::Key pressed) {
-  using view::Key, view::key;
-  const auto move_column = [&](std::size_t by) {
-    const auto now = static_cast<std::size_t>(options_.sort);
-    options_.sort = static_cast<TopKey>((now + by) % kColumns.size());
-    options_.reverse = false;
-  };
-  switch (pressed) {
-    case Key::kLeft:
-      return move_column(kColumns.size() - 1);
-    case Key::kRight:
-      return move_column(1);
-    case Key::kUp:
-      first_ -= std::min<std::size_t>(first_, 1);
-      return;
-    case Key::kDown:
-      ++first_;
-      return;
-    case Key::kPageUp:
-      first_ -= std::min(first_, page_);
-      return;
-    case Key::kPageDown:
-      first_ += page_;
-      return;
-    case Key::kHome:
-      first_ = 0;
-      return;
-    case Key::kEnd:
-      first_ = view_.rows.size();
-      return;
-    default:
-      break;
+std::string marketLine(const TopView& view) {
+  if (view.nodes.empty()) return "";
+  std::vector<std::string> scarce;
+  Millicores used;
+  Millicores capacity;
+  for (const TopNode& node : view.nodes) {
+    used += node.used;
+    if (node.market.whole_machine) used += node.market.unmanaged_use;
+    capacity += node.market.capacity;
+    if (node.market.scarce) {
+      const std::string price =
+          node.market.price ? "price " + priceText(node.market.price) : priceText(std::nullopt);
+      scarce.push_back(view.nodes.size() == 1 ? price : fmt::format("{} {}", node.node, price));
+    }
   }
-  if (pressed == key('i')) options_.reverse = !options_.reverse;
-  if (pressed == key('w')) options_.wide = !options_.wide;
-  for (const Column& column : kColumns) {
-    if (pressed != key(column.letter)) continue;
-    options_.sort = column.key;
-    options_.reverse = false;
-  }
+  return fmt::format("{:.2f} of {:.2f} CPU used, {}", used.cores(), capacity.cores(),
+                     scarce.empty() ? "not scarce" : "scarce: " + namesText(scarce));
 }
 
-std::vector<std::string> TopScreen::render(const std::string& title, std::size_t width,
-                                           std::size_t height, bool colours) {
-  const std::string time = formatRfc3339(view_.at).substr(11, 8);
-  std::size_t throttled = 0;
-  for (const TopRow& row : view_.rows) {
-    throttled += row.throttled.value_or(Millicores(0)) >= kSlight ? 1 : 0;
-  }
-  std::string head =
-      fmt::format("{}: {}, {} throttled", title, countText(view_.rows.size(), "pod"), throttled);
-  const std::size_t room = width > time.size() + 1 ? width - time.size() - 1 : width;
-  std::vector<std::string> lines;
-  lines.push_back(view::paint(view::fit(head, room), Colour::kBold, colours) +
-                  (room < width ? " " + time : ""));
-  if (const std::string market = marketLine(view_); !market.empty()) {
-    lines.push_back(view::fit(market, width));
-  }
-  for (const std::string& note : view_.notes) {
-    lines.push_back(view::paint(view::fit(note, width), Colour::kDim, colours));
-  }
-  lines.emplace_back();
-  const std::string keys = "q quit  ←→ sort  i invert  ↑↓ scroll  w wide";
+std::size_t throttledPods(const std::vector<TopRow>& rows) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      rows, [](const TopRow& row) { return row.throttled.value_or(Millicores(0)) >= kSlight; }));
+}
 
-  sortRows(view_.rows, options_.sort, options_.reverse);
-  // The header of the table, and the last line.
-  page_ = height > lines.size() + 3 ? height - lines.size() - 2 : 1;
-  const bool cut = view_.rows.size() > page_;
-  if (cut) --page_;
-  page_ = std::max<std::size_t>(page_, 1);
-  first_ = std::min(first_, view_.rows.size() > page_ ? view_.rows.size() - page_ : 0);
-  // Widths by all rows, so that nothing moves sideways when one scrolls.
-  const std::vector<std::string> table =
-      linesOf(topTable(view_.rows, options_, colours, std::max<std::size_t>(width, 20)));
-  lines.push_back(table.front());
-  const std::size_t last = std::min(view_.rows.size(), first_ + page_);
-  for (std::size_t i = first_; i < last; ++i) lines.push_back(table[i + 1]);
-  if (cut) {
-    lines.push_back(fmt::format("{} to {} of {}", first_ + 1, last, view_.rows.size()));
+std::optional<TopKey> topKeyOf(char letter) {
+  for (const Column& column : kColumns) {
+    if (column.letter == letter) return column.key;
   }
-  if (lines.size() + 1 <= height) {
-    lines.resize(height - 1);
-    lines.push_back(view::paint(view::fit(keys, width), Colour::kDim, colours));
+  return std::nullopt;
+}
+
+std::string topLetters() {
+  std::string text;
+  for (const Column& column : kColumns) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", column.letter, column.name);
   }
-  if (lines.size() > height) lines.resize(height);
-  return lines;
+  return text;
 }
 
 }  // namespace mbcas::cli

@@ -12,7 +12,6 @@
 #include "mbcas/base/result.h"
 #include "mbcas/cli/record.h"
 #include "mbcas/cli/snapshot.h"
-#include "mbcas/view/keys.h"
 
 namespace mbcas::cli {
 
@@ -92,24 +91,14 @@ std::string topTable(const std::vector<TopRow>& rows, const TopOptions& options,
                      std::size_t max_width = 0);
 std::string topJson(const TopView& view);
 
-// The live screen: what it shows, and what keys do.
-class TopScreen {
- public:
-  explicit TopScreen(TopOptions options) : options_(options) {}
+// "1.53 of 3.90 CPU used, scarce: price 0.25"; empty: no market is known.
+std::string marketLine(const TopView& view);
+// Pods that are held back by their limits to an extent worth a word.
+std::size_t throttledPods(const std::vector<TopRow>& rows);
 
-  void update(TopView view) { view_ = std::move(view); }
-  // Instead of a newer view there is only this to say.
-  void note(std::string text) { view_.notes = {std::move(text)}; }
-  void press(view::Key key);
-  // At most `height` lines of at most `width` columns.
-  std::vector<std::string> render(const std::string& title, std::size_t width, std::size_t height,
-                                  bool colours);
-
- private:
-  TopOptions options_;
-  TopView view_;
-  std::size_t first_ = 0;  // row at the top
-  std::size_t page_ = 1;   // rows that fit
-};
+// The column that a letter sorts by on the live screen; nothing: it is no such letter.
+std::optional<TopKey> topKeyOf(char letter);
+// "p pod, o node, ..."
+std::string topLetters();
 
 }  // namespace mbcas::cli

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "mbcas/base/time.h"
+#include "mbcas/cli/explain.h"
+#include "mbcas/cli/words.h"
 #include "mbcas/policy/fixture_test.h"
-#include "mbcas/view/text.h"
 #include "test/support/golden.h"
 
 namespace mbcas::cli {
@@ -13,16 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using namespace literals;
 using policy::object, policy::P;
-using view::Key, view::key;
 
 NodeRecord state() {
   return *parseState(test::fileText("test/golden/cli/state.json"));
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
 }
 
 AllocationPtr allocation(const std::string& uid, const std::string& status) {
@@ -99,56 +93,33 @@ TEST(Top, SortsByEveryColumnBothWays) {
   EXPECT_FALSE(parseTopKey("colour"));
 }
 
-TEST(TopScreen, FitsEveryTerminal) {
-  TopView view = topOf(state());
-  for (int i = 0; i < 100; ++i) {
-    view.rows.push_back({.name_space = "a-namespace-with-a-long-name",
-                         .pod = fmt::format("a-pod-with-a-long-name-{:03}", i),
-                         .node = "ip-10-0-0-1.internal",
-                         .limit = 10000_m});
-  }
-  for (const bool wide : {false, true}) {
-    TopScreen screen({.namespaces = true, .wide = wide});
-    screen.update(view);
-    for (std::size_t width = 20; width < 200; width += 13) {
-      for (std::size_t height = 4; height < 130; height += 11) {
-        for (const bool colours : {false, true}) {
-          const auto lines = screen.render("mbcas top", width, height, colours);
-          EXPECT_LE(lines.size(), height);
-          for (const std::string& line : lines) EXPECT_LE(view::width(line), width) << line;
-        }
-      }
+// What `mbcas top --host` shows of a pod is what `mbcas explain --host` says of it, in the same
+// words.
+TEST(Top, AgreesWithExplain) {
+  const NodeRecord node = state();
+  for (const TopRow& row : topOf(node).rows) {
+    if (!row.managed) continue;
+    const PodRecord& record = *node.find(row.name_space, row.pod);
+    const Evidence evidence{.name_space = row.name_space,
+                            .pod = row.pod,
+                            .node = node.node,
+                            .decision = Decision{node.node, node.time, node.market, record},
+                            .source = "state",
+                            .now = node.time};
+    std::map<std::string, std::string> said;
+    for (const Section& section : explain(evidence).sections) {
+      for (const Step& step : section.steps) said[step.label] = step.value;
+    }
+    EXPECT_EQ(said["needs"], cpuText(row.need)) << row.pod;
+    EXPECT_EQ(said["in force"], cpuText(row.limit)) << row.pod;
+    EXPECT_EQ(said["phase"], row.phase) << row.pod;
+    EXPECT_EQ(said["price"], priceText(row.price)) << row.pod;
+    EXPECT_EQ(said["desired"], cpuText(row.desired)) << row.pod;
+    EXPECT_EQ(said["award"], cpuText(row.award)) << row.pod;
+    if (row.pressure) {
+      EXPECT_EQ(said["pressure"], percentText(row.pressure)) << row.pod;
     }
   }
-}
-
-TEST(TopScreen, KeysSortAndScroll) {
-  TopScreen screen({.namespaces = true});
-  screen.update(topOf(state()));
-  test::expectGolden("test/golden/cli/top-screen-80x24.txt",
-                     joined(screen.render("mbcas top", 80, 24, false)));
-  screen.press(key('l'));
-  screen.press(key('i'));
-  test::expectGolden("test/golden/cli/top-screen-by-limit.txt",
-                     joined(screen.render("mbcas top", 80, 10, false)));
-  // Six lines leave room for one pod; the next one comes by scrolling.
-  const auto first_pod = [&] {
-    const auto lines = screen.render("mbcas top", 80, 8, false);
-    return lines.at(5);
-  };
-  screen.press(key('p'));
-  EXPECT_NE(first_pod().find("proxy-1"), std::string::npos) << first_pod();
-  screen.press(Key::kDown);
-  EXPECT_NE(first_pod().find("batch-1"), std::string::npos) << first_pod();
-  screen.press(Key::kEnd);
-  screen.press(Key::kPageUp);
-  screen.press(Key::kHome);
-  EXPECT_NE(first_pod().find("proxy-1"), std::string::npos);
-  for (int i = 0; i < 10; ++i) screen.press(Key::kRight);  // once around
-  EXPECT_NE(first_pod().find("proxy-1"), std::string::npos);
-  screen.press(Key::kLeft);
-  screen.press(key('w'));
-  EXPECT_NE(screen.render("mbcas top", 200, 24, false)[4].find("DECLARED"), std::string::npos);
 }
 
 }  // namespace

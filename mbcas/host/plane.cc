@@ -83,6 +83,7 @@ std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, 
   }
   if (!view.limit && !settings_.dry_run) {  // unlimited so far: it begins at what is declared
     write(view, known, known.declared);
+    view.begins = view.changed;
     return std::nullopt;
   }
   const Millicores limit = view.limit.value_or(known.declared);

@@ -57,6 +57,7 @@ struct PodView {
   control::PodDecision decision{};
   control::Move move{};  // where its limit may go now
   bool changed = false;  // a limit was written
+  bool begins = false;   // it had no limit, and was given the declared one at this tick
 };
 
 struct View {

@@ -10,18 +10,25 @@ namespace {
 constexpr std::size_t kPast = 60;
 constexpr std::size_t kNotes = 20;
 
-std::string reasonOf(const PodView& pod) {
-  if (!pod.failure.empty()) return pod.failure;
-  if (!pod.left_alone.empty()) return "left alone: " + pod.left_alone;
-  return control::sentence(pod.decision.reason);
-}
-
 // A pod without a limit so far begins at what is declared.
 Millicores newLimit(const PodView& pod) {
   return pod.limit ? pod.move.limit : pod.declared;
 }
 
 }  // namespace
+
+bool isNew(const PodView& pod) {
+  return pod.begins || (pod.decision.reason.basis == control::Basis::kNoData &&
+                        pod.need.samples == 0 && pod.failure.empty());
+}
+
+std::string reasonOf(const PodView& pod) {
+  if (!pod.failure.empty()) return pod.failure;
+  if (!pod.left_alone.empty()) return "left alone: " + pod.left_alone;
+  if (pod.begins) return "it begins with its declared limit";
+  if (isNew(pod)) return "too new to judge, so it keeps its limit";
+  return control::sentence(pod.decision.reason);
+}
 
 view::NodeScreen Show::screen(const View& view) {
   view::NodeScreen screen{.title = "",

@@ -22,6 +22,10 @@ class Show {
 };
 
 // "web: 500m -> 750m: uses 600m ..."
+// Whether nothing can be said of it yet, because it has only just been seen.
+bool isNew(const PodView& pod);
+// Why its limit is what it is, in a sentence.
+std::string reasonOf(const PodView& pod);
 std::string changeLine(const PodView& pod);
 // The same as an object: {"pod":"web","from":500,"to":750,"reason":"..."}.
 std::string changeJson(const PodView& pod, const std::string& time);

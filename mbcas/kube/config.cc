@@ -172,31 +172,41 @@ Result<void> applyUser(const Entry& user, ClientConfig& config) {
   return {};
 }
 
-Result<ClientConfig> configOf(const Merged& merged, std::string context_name) {
-  if (context_name.empty()) context_name = merged.current_context;
-  if (context_name.empty()) return failure("no context is chosen: current-context is empty");
-  const auto context = merged.contexts.find(context_name);
-  if (context == merged.contexts.end()) {
-    return failure(fmt::format("no context named \"{}\"", context_name));
+Result<ClientConfig> configOf(const Merged& merged, const KubeconfigSource& source) {
+  const std::string& context_name =
+      source.context.empty() ? merged.current_context : source.context;
+  YAML::Node context(YAML::NodeType::Map);
+  // A cluster that is named by itself needs no context.
+  if (!context_name.empty() || source.cluster.empty()) {
+    if (context_name.empty()) return failure("no context is chosen: current-context is empty");
+    const auto found = merged.contexts.find(context_name);
+    if (found == merged.contexts.end()) {
+      return failure(fmt::format("no context named \"{}\"", context_name));
+    }
+    context = found->second.node;
   }
   ClientConfig config;
-  if (std::string ns = textAt(context->second.node, "namespace"); !ns.empty()) {
+  if (std::string ns = textAt(context, "namespace"); !ns.empty()) {
     config.name_space = std::move(ns);
   }
-  const std::string cluster_name = textAt(context->second.node, "cluster");
+  // Where a name came from, for errors.
+  const auto of = [&](const std::string& given) {
+    return given.empty() ? fmt::format("context \"{}\": ", context_name) : std::string();
+  };
+  const std::string cluster_name =
+      source.cluster.empty() ? textAt(context, "cluster") : source.cluster;
   const auto cluster = merged.clusters.find(cluster_name);
   if (cluster == merged.clusters.end()) {
-    return failure(
-        fmt::format("context \"{}\": no cluster named \"{}\"", context_name, cluster_name));
+    return failure(fmt::format("{}no cluster named \"{}\"", of(source.cluster), cluster_name));
   }
   if (Result<void> done = applyCluster(cluster->second, config); !done) {
     return failure(std::move(done).error().within(fmt::format("cluster \"{}\"", cluster_name)));
   }
-  const std::string user_name = textAt(context->second.node, "user");
+  const std::string user_name = source.user.empty() ? textAt(context, "user") : source.user;
   if (user_name.empty()) return config;  // anonymous
   const auto user = merged.users.find(user_name);
   if (user == merged.users.end()) {
-    return failure(fmt::format("context \"{}\": no user named \"{}\"", context_name, user_name));
+    return failure(fmt::format("{}no user named \"{}\"", of(source.user), user_name));
   }
   if (Result<void> done = applyUser(user->second, config); !done) {
     return failure(std::move(done).error().within(fmt::format("user \"{}\"", user_name)));
@@ -254,7 +264,7 @@ Result<ClientConfig> loadKubeconfig(const KubeconfigSource& source) {
                                files.empty() ? "nothing" : fmt::format("{}", files.front())));
   }
   try {
-    Result<ClientConfig> config = configOf(merged, source.context);
+    Result<ClientConfig> config = configOf(merged, source);
     if (!config) return failure(std::move(config).error().within("kubeconfig " + read));
     return config;
   } catch (const YAML::Exception& e) {

@@ -63,6 +63,8 @@ struct KubeconfigSource {
   std::string environment;    // $KUBECONFIG: a list separated by ':'; missing files are skipped
   std::string home;           // ~/.kube/config if neither of the above is given
   std::string context;        // --context; empty: the file's current-context
+  std::string cluster{};      // --cluster; empty: that of the context
+  std::string user{};         // --user; empty: that of the context
 };
 Result<ClientConfig> loadKubeconfig(const KubeconfigSource& source);
 

@@ -122,6 +122,27 @@ TEST_F(ConfigTest, ReadsEveryField) {
   EXPECT_TRUE(plugin.exec->provide_cluster_info);
 }
 
+TEST_F(ConfigTest, AClusterOrAUserInsteadOfThatOfTheContext) {
+  const std::string path = write("config", kFull);
+  const ClientConfig cluster = load({.explicit_path = path, .cluster = "c2"});
+  EXPECT_EQ(cluster.server, "https://two.example");
+  EXPECT_EQ(cluster.name_space, "shop") << "the rest is of the context";
+  EXPECT_EQ(cluster.impersonate.user, "boss");
+  const ClientConfig user = load({.explicit_path = path, .user = "basic"});
+  EXPECT_EQ(user.server, "https://one.example:6443/prefix");
+  EXPECT_EQ(user.username, "me");
+  EXPECT_EQ(user.impersonate.user, "");
+  EXPECT_NE(errorOf({.explicit_path = path, .cluster = "c9"}).find(": no cluster named \"c9\""),
+            std::string::npos);
+  EXPECT_NE(errorOf({.explicit_path = path, .user = "u9"}).find(": no user named \"u9\""),
+            std::string::npos);
+  // Without any context a cluster is enough.
+  const std::string bare =
+      write("bare", "clusters: [{name: c, cluster: {server: 'https://three.example'}}]\n");
+  EXPECT_EQ(load({.explicit_path = bare, .cluster = "c"}).server, "https://three.example");
+  EXPECT_NE(errorOf({.explicit_path = bare}), "");
+}
+
 TEST_F(ConfigTest, TheFirstFileThatDefinesANameWins) {
   const std::string first = write("a", R"(
 current-context: x

@@ -48,6 +48,25 @@ class CliTest : public ControllerTest {
   }
 };
 
+// On a real server, which judges the pods that are tried, and makes none of them.
+TEST_F(CliTest, DoctorBeforeAnInstallation) {
+  const json good = runJson({"doctor", "--pre"});
+  EXPECT_EQ(findings(good, "permissions"), "ok: you may create all that the manifests contain\n");
+  EXPECT_EQ(findings(good, "critical pods").substr(0, 3), "ok:") << good.dump(2);
+  kubectl("label --overwrite namespace " + std::string(kSystem) +
+          " pod-security.kubernetes.io/enforce=baseline");
+  const json strict = runJson({"doctor", "--pre"}, 1);
+  EXPECT_EQ(findings(strict, "pod security"),
+            fmt::format("problem: namespace {} enforces level baseline, which refuses the agents' "
+                        "hostPath\n",
+                        kSystem));
+  kubectl("label namespace " + std::string(kSystem) + " pod-security.kubernetes.io/enforce-");
+  const json limited = runJson({"doctor", "--pre", "--as", "alice"}, 1);
+  EXPECT_NE(findings(limited, "permissions").find("problem: you may not create namespaces"),
+            std::string::npos)
+      << limited.dump(2);
+}
+
 TEST_F(CliTest, DoctorFindsWhatIsMissingAndThenNothing) {
   makePod("web");
   json report = runJson({"doctor", "-n", ns}, 1);
@@ -145,8 +164,11 @@ TEST_F(CliTest, PodsExplainAndTopTellTheSame) {
   EXPECT_NE(left.out.find("is left alone: opted out"), std::string::npos) << left.out;
   EXPECT_NE(left.out.find("to have it managed: remove mbcas.io/managed from the pod"),
             std::string::npos);
-  EXPECT_EQ(run({"explain", ns + "/nobody"}).err,
-            fmt::format("mbcas explain: no pod nobody in namespace {}\n", ns));
+  EXPECT_EQ(
+      run({"explain", ns + "/nobody"}).err,
+      fmt::format("mbcas explain: no pod nobody in namespace {0}; mbcas pods list -n {0} lists "
+                  "its pods\n",
+                  ns));
 
   // The node is only on paper: nobody answers for its kubelet.
   const Outcome usage = run({"pods", "usage", "-n", ns});

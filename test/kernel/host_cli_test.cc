@@ -90,6 +90,8 @@ TEST_F(HostCommands, RunFollowsTheLoadAndRestorePutsBackAfterSigkill) {
   EXPECT_TRUE(eventually([&] {
     return contentOf(out).find(R"("pod":"web","cgroup":)") != std::string::npos;
   })) << contentOf(out);
+  EXPECT_NE(contentOf(out).find("it begins with its declared limit"), std::string::npos);
+  EXPECT_EQ(contentOf(out).find("cannot be read"), std::string::npos) << "no false alarm";
   const std::string made = host().cpu + "/mbcas-" + std::to_string(pid);
   EXPECT_EQ(::access((made + "/job").c_str(), F_OK), 0);
 
@@ -153,7 +155,7 @@ TEST(HostCommandsWithoutCgroups, DemoRunsOnTheModel) {
 TEST(HostCommandsWithoutCgroups, RunRefusesWithOneLine) {
   const Outcome missing = runCommand({binary(), "run", "/nowhere/pods.yaml"});
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_EQ(missing.err, "mbcas: /nowhere/pods.yaml: cannot be read\n");
+  EXPECT_EQ(missing.err, "mbcas run: /nowhere/pods.yaml: cannot be read\n");
   kernel::FakeTree files;
   std::ofstream(files.root() + "/a.yaml") << "pods:\n - {name: a}\n";
   const Outcome bad = runCommand({binary(), "run", files.root() + "/a.yaml"});

@@ -80,6 +80,7 @@ struct RecordedServer::Impl {
   std::atomic<bool> ends = false;
   mutable std::mutex mutex;
   std::vector<std::string> requests;
+  std::vector<std::string> impersonations;
 
   void answer(httplib::Response& response, const json& body, int code = 200) {
     response.status = code;
@@ -152,6 +153,15 @@ struct RecordedServer::Impl {
     {
       const std::lock_guard lock(mutex);
       requests.push_back(request.method + " " + request.target);
+      if (request.has_header("Impersonate-User")) {
+        std::string groups;
+        for (std::size_t i = 0; i < request.get_header_value_count("Impersonate-Group"); ++i) {
+          groups += (i == 0 ? "" : ",") + request.get_header_value("Impersonate-Group", i);
+        }
+        impersonations.push_back(fmt::format("{} uid {} in {}",
+                                             request.get_header_value("Impersonate-User"),
+                                             request.get_header_value("Impersonate-Uid"), groups));
+      }
     }
     while (hangs && !ends) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (request.path.ends_with("/selfsubjectaccessreviews")) return review(request, response);
@@ -240,6 +250,11 @@ void RecordedServer::hang() {
 std::vector<std::string> RecordedServer::requests() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->requests;
+}
+
+std::vector<std::string> RecordedServer::impersonations() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->impersonations;
 }
 
 }  // namespace mbcas::test

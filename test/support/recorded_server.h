@@ -32,6 +32,8 @@ class RecordedServer {
   void hang();
   // "GET /api/v1/pods?limit=500", in order.
   std::vector<std::string> requests() const;
+  // Who was acted as, a line for each request by somebody else: "alice uid 7 in dev,ops".
+  std::vector<std::string> impersonations() const;
 
  private:
   struct Impl;

@@ -1,0 +1,45 @@
+// Kinds of flags that several commands have, so that they are written, checked and explained alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mbcas/base/units.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours
+class App;
+class Option;
+}  // namespace CLI
+
+namespace mbcas::cli {
+
+// Groups of flags in the help of a command. Flags without a group come first.
+inline constexpr const char* kPodGroup = "Which pods";
+inline constexpr const char* kHostGroup = "This machine";
+inline constexpr const char* kClusterGroup = "Cluster";
+
+// Only these values; completion offers them, and an error suggests the nearest.
+CLI::Option* oneOf(CLI::Option* option, const std::vector<std::string>& values);
+
+// A time as 500ms, 30s, 1m30s, 2h, or a number of seconds. The default is what `seconds` holds; if
+// that is 0, it is not shown.
+CLI::Option* addDuration(CLI::App& command, const std::string& name, double& seconds,
+                         const std::string& description, double least = 0.001, double most = 86400);
+inline Nanos nanos(double seconds) {
+  return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(seconds));
+}
+
+// --dry-run: nothing is changed. With "server" the API server checks the change as if it were
+// made; with "client" only reading is done. Empty: the flag was not given.
+CLI::Option* addDryRun(CLI::App& command, std::string& dry_run);
+
+// -o: how results are printed; the first of the formats is the default.
+CLI::Option* addOutput(CLI::App& command, std::string& output,
+                       const std::vector<std::string>& formats);
+bool isDocument(const std::string& output);  // json or yaml
+// A JSON text in that format.
+void printDocument(const std::string& json, const std::string& output);
+// One of several in a row.
+void printNextDocument(const std::string& json, const std::string& output);
+
+}  // namespace mbcas::cli
