@@ -17,6 +17,7 @@ void addCommands(CLI::App& app, int& exit_code) {
   app.set_help_all_flag("--help-all", "Help for every command");
   addDemo(app, exit_code);
   addTop(app, exit_code);
+  addUi(app, exit_code);
   addExplain(app, exit_code);
   addDoctor(app, exit_code);
   addPods(app, exit_code);

@@ -146,6 +146,11 @@ constexpr Field<PodRecord> kPod[] = {
      }},
 };
 
+constexpr Field<OtherRecord> kOther[] = {
+    field<&OtherRecord::name>("name"),
+    field<&OtherRecord::usage>("usage"),
+};
+
 void readMarket(MarketRecord& market, JsonCursor value) {
   value.members(
       [&](std::string_view key, JsonCursor field) { readFields(market, kMarket, key, field); });
@@ -206,6 +211,14 @@ Result<NodeRecord> parseState(std::string text) {
           PodRecord& pod = node.pods.emplace_back();
           element.members(
               [&](std::string_view name, JsonCursor field) { readFields(pod, kPod, name, field); });
+        });
+      }
+      if (key == "others") {
+        value.elements([&](JsonCursor element) {
+          OtherRecord& other = node.others.emplace_back();
+          element.members([&](std::string_view name, JsonCursor field) {
+            readFields(other, kOther, name, field);
+          });
         });
       }
       if (key == "notes") {
@@ -300,6 +313,13 @@ std::string stateJson(const NodeRecord& node) {
   writeRecord(json, node.market);
   json.key("pods").beginArray();
   for (const PodRecord& pod : node.pods) writeRecord(json, pod);
+  json.endArray().key("others").beginArray();
+  for (const OtherRecord& other : node.others) {
+    json.beginObject();
+    json.key("name").value(other.name);
+    writeCpu(json, "usage", other.usage);
+    json.endObject();
+  }
   json.endArray().key("notes").beginArray();
   for (const std::string& note : node.notes) json.value(note);
   json.endArray().endObject();

@@ -100,12 +100,21 @@ struct MarketRecord {
   friend bool operator==(const MarketRecord&, const MarketRecord&) = default;
 };
 
+// A consumer of the machine that is not managed: a cgroup with all that it contains.
+struct OtherRecord {
+  std::string name;
+  Millicores usage;
+
+  friend bool operator==(const OtherRecord&, const OtherRecord&) = default;
+};
+
 struct NodeRecord {
   std::string node;
   WallTime time{};
   Millicores capacity;
   MarketRecord market;
   std::vector<PodRecord> pods;
+  std::vector<OtherRecord> others;  // the largest ones, where they are known
   std::vector<std::string> notes;
 
   // By "NAMESPACE/POD", or by the name alone where pods have no namespace; null: not there.
