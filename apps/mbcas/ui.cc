@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
-#include <sstream>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -82,14 +82,13 @@ int showHost(const Flags& flags) {
 int showRecording(const Flags& flags) {
   std::error_code error;
   const auto size = std::filesystem::file_size(flags.recording, error);
-  std::ifstream file(flags.recording);
-  std::ostringstream text;
-  if (error || !file || size > kLongestRecording || !(text << file.rdbuf())) {
-    return fail(fmt::format(
-        "{}: {}", flags.recording,
-        !error && size > kLongestRecording ? "is too long for a recording" : "cannot be read"));
+  if (!error && size > kLongestRecording) {
+    return fail(flags.recording + ": is too long for a recording");
   }
-  Result<Recording> recording = parseRecording(text.str());
+  std::ifstream file(flags.recording);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (error || !file) return fail(flags.recording + ": cannot be read");
+  Result<Recording> recording = parseRecording(text);
   if (!recording)
     return fail(std::move(recording).error().within(flags.recording).message(), kUsage);
   Patience patience(true);
