@@ -33,12 +33,16 @@ function demandsOf(state) {
     if (most <= 0) continue;
     const tight = market.price > 0 && award > 0 && award < 0.98 * most;
     if (tight) ratios.push(market.price * award / (pod.weight || 1));
-    demands.push({most, weight: pod.weight || 1, bid: tight ? market.price * award : null});
+    demands.push({most, tight, weight: pod.weight || 1, bid: tight ? market.price * award : null});
   }
   ratios.sort((a, b) => a - b);
   // The kernel's weights are 1024 for each requested CPU, requests are 1000.
   const ratio = ratios.length ? ratios[ratios.length >> 1] : 1.024;
-  for (const demand of demands) demand.bid ??= demand.weight * ratio;
+  for (const demand of demands) {
+    demand.bid ??= demand.weight * ratio;
+    // A pod that has all that it could use does not give any of it up at the market's price.
+    if (!demand.tight) demand.bid = Math.max(demand.bid, (market.price ?? 0) * demand.most);
+  }
   return demands;
 }
 
@@ -46,6 +50,16 @@ export function demandAt(demands, price) {
   let sum = 0;
   for (const {most, bid} of demands) sum += price > 0 ? Math.min(most, bid / price) : most;
   return sum;
+}
+
+// What goes to consumers that are not managed: what they use, and where CPU is scarce no more than
+// the market leaves to them. They may use more than that for as long as a pod does not take its
+// award.
+function othersTake(market, demands) {
+  const use = market.unmanagedUse ?? 0;
+  if (!market.wholeMachine) return 0; // it is off the capacity already
+  if (!(market.price > 0)) return use;
+  return Math.min(use, Math.max(market.capacity - demandAt(demands, market.price), 0));
 }
 
 export class MarketView {
@@ -60,10 +74,11 @@ export class MarketView {
   draw(state) {
     this.state = state;
     const market = state.market ?? {};
-    const supply = Math.max((market.capacity ?? 0) - (market.unmanagedUse ?? 0), 0);
     const demands = demandsOf(state);
     const all = demandAt(demands, 0);
-    setText(this.text, this.words(market, supply, all));
+    const others = othersTake(market, demands);
+    const supply = Math.max((market.capacity ?? 0) - others, 0);
+    setText(this.text, this.words(market, supply, all, others));
     const width = Math.max(this.figure.clientWidth - 32, 240);
     this.root.replaceChildren();
     this.root.setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
@@ -87,7 +102,7 @@ export class MarketView {
       points.push(`${x(demandAt(demands, price)).toFixed(1)},${y(price).toFixed(1)}`);
     }
     // What others use is not on offer.
-    if (market.unmanagedUse > 0) {
+    if (others > 0) {
       this.root.append(svg('rect', {
         class: 'others', x: x(supply), y: EDGE.top,
         width: Math.max(x(market.capacity) - x(supply), 1), height: floor - EDGE.top,
@@ -115,17 +130,17 @@ export class MarketView {
     }
   }
 
-  words(market, supply, all) {
+  words(market, supply, all, taken) {
     if (!market.capacity) return 'There is no market here.';
-    const others = market.unmanagedUse > 0 ? `, after ${cpu(market.unmanagedUse)} that others use,` : '';
+    const others = taken > 0 ? ` (of ${cpu(market.capacity)}, ${cpu(taken)} go to others)` : '';
     if (market.price === null || market.price === undefined) {
-      return `Not even the floors fit into the ${cpu(supply)} that there are${others} so no price clears the market.`;
+      return `Not even the floors fit into the ${cpu(supply)} that there are${others}, so no price clears the market.`;
     }
     if (market.price === 0) {
-      return `Supply is ${cpu(supply)}${others} and all managed pods together would use ${cpu(all)}. ` +
+      return `Supply is ${cpu(supply)}${others}, and all managed pods together would use ${cpu(all)}. ` +
           'Every pod has what it could use, so the price is 0.';
     }
-    return `Supply is ${cpu(supply)}${others} and the managed pods would use ${cpu(all)} or more. At price ` +
+    return `Supply is ${cpu(supply)}${others}, and the managed pods would use ${cpu(all)}. At price ` +
         `${priceText(market)} (weight for each millicore) they take what there is.`;
   }
 }

@@ -89,7 +89,8 @@ class Vessel {
     const parts = [`uses ${cpu(usage)} of ${pod.limit ? cpu(pod.limit) : 'no limit'}`];
     if (pod.declared && pod.declared !== pod.limit) parts.push(`declared ${cpu(pod.declared)}`);
     if (pod.award) parts.push(`award ${cpu(pod.award)}`);
-    if (pod.bounds) parts.push(`${cpu(pod.bounds.floor)} to ${cpu(pod.bounds.ceiling)}`);
+    if (pod.bounds?.floor) parts.push(`floor ${cpu(pod.bounds.floor)}`);
+    if (pod.bounds?.ceiling) parts.push(`ceiling ${cpu(pod.bounds.ceiling)}`);
     setText(this.numbers, parts.join(' · '));
   }
 }

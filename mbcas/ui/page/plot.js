@@ -16,7 +16,7 @@ function stepOf(most) {
   return 10 * power;
 }
 
-// lines: [{name, kind, stepped, value: pod => number or null}]; unit: number => text
+// lines: [{name, kind, stepped, value: pod => number or null}]; unit: number => text, with the unit
 export class Plot {
   constructor(figure, lines, unit, pick) {
     this.figure = figure;
@@ -59,7 +59,7 @@ export class Plot {
     for (let value = 0; value <= top * 1.001; value += step) {
       this.root.append(
           svg('line', {class: 'grid', x1: EDGE.left, x2: width - EDGE.right, y1: y(value), y2: y(value)}),
-          svg('text', {class: 'tick', x: EDGE.left - 6, y: y(value) + 4, 'text-anchor': 'end'}, this.unit(value)));
+          svg('text', {class: 'tick', x: EDGE.left - 6, y: y(value) + 4, 'text-anchor': 'end'}, String(value)));
     }
     const ticks = width > 520 ? 4 : 2;
     for (let i = 0; i <= ticks; ++i) {
