@@ -1,11 +1,12 @@
 // A file that somebody sent: read or refused, and what was read and is written is read as the same
-// again. Likewise what a page asks about a pod.
+// again. Likewise what a page asks.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "mbcas/cli/explain.h"
 #include "mbcas/cli/recording.h"
+#include "mbcas/cli/what_if.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mbcas::cli;
@@ -19,5 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     evidence.decision = *std::move(decision);
     (void)explanationJson(evidence, explain(evidence));
   }
+  if (const auto question = parseWhatIf(text)) (void)whatIfJson(answer(*question));
   return 0;
 }

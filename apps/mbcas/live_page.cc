@@ -13,6 +13,7 @@
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
 #include "mbcas/cli/explain.h"
+#include "mbcas/cli/what_if.h"
 
 namespace mbcas::cli {
 namespace {
@@ -29,6 +30,12 @@ Result<std::string> explainPod(std::string body) {
                     .now = decision->time};
   evidence.decision = *std::move(decision);
   return explanationJson(evidence, explain(evidence));
+}
+
+Result<std::string> answerWhatIf(std::string body) {
+  const Result<WhatIf> question = parseWhatIf(std::move(body));
+  if (!question) return failure(question.error());
+  return whatIfJson(answer(*question));
 }
 
 bool hasDisplay() {
@@ -84,6 +91,7 @@ Result<void> LivePage::start(const PageFlags& flags, const Source& source) {
   json.endObject();
   server_.describe(std::move(text));
   server_.answer("/api/explain", explainPod);
+  server_.answer("/api/what-if", answerWhatIf);
   if (Result<void> started = server_.start(flags.port); !started) return started;
   told_ = server_.address();
   const bool opened = !flags.no_open && hasDisplay() && openInBrowser(told_);

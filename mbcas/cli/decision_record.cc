@@ -8,6 +8,23 @@
 #include "mbcas/market/json.h"
 
 namespace mbcas::cli {
+namespace {
+
+std::vector<double> flatWeights(const std::vector<control::Cgroup>& machine) {
+  std::vector<double> below(machine.size(), 0);  // sums over the children
+  for (const control::Cgroup& cgroup : machine) {
+    if (cgroup.parent) below[*cgroup.parent] += cgroup.weight;
+  }
+  std::vector<double> weights;  // parents come before their children
+  for (const control::Cgroup& cgroup : machine) {
+    weights.push_back(cgroup.parent
+                          ? weights[*cgroup.parent] * cgroup.weight / below[*cgroup.parent]
+                          : cgroup.weight);
+  }
+  return weights;
+}
+
+}  // namespace
 
 void writeDecision(const control::PodDecision& decision, PodRecord& pod) {
   const control::Reason& reason = decision.reason;
@@ -51,15 +68,29 @@ MarketRecord marketOf(const control::NodeDecision& decision, Millicores unmanage
           .unmanaged_use = unmanaged_use};
 }
 
+std::vector<std::optional<double>> kernelWeightsOf(const control::NodeInput& input) {
+  std::vector<std::optional<double>> weights(input.pods.size());
+  const std::vector<double> flat = flatWeights(input.machine);
+  for (std::size_t c = 0; c < input.machine.size(); ++c) {
+    const std::optional<std::size_t> pod = input.machine[c].pod;
+    if (pod && *pod < weights.size()) weights[*pod] = flat[c];
+  }
+  return weights;
+}
+
 std::vector<OtherRecord> othersOf(const control::NodeInput& input,
                                   const std::vector<PodRecord>& pods) {
   std::vector<OtherRecord> others;
-  for (const control::Cgroup& cgroup : input.machine) {
+  const std::vector<double> weights = flatWeights(input.machine);
+  for (std::size_t c = 0; c < input.machine.size(); ++c) {
+    const control::Cgroup& cgroup = input.machine[c];
     if (cgroup.inner || cgroup.pod || cgroup.use < Millicores(1)) continue;
     if (std::ranges::find(pods, cgroup.id, &PodRecord::uid) != pods.end()) continue;
-    others.push_back({cgroup.id, cgroup.use});
+    others.push_back({cgroup.id, cgroup.use, weights[c]});
   }
-  std::ranges::stable_sort(others, std::ranges::greater(), &OtherRecord::usage);
+  std::ranges::sort(others, [](const OtherRecord& a, const OtherRecord& b) {
+    return a.usage != b.usage ? a.usage > b.usage : a.name < b.name;
+  });
   if (others.size() > kMostOthers) others.resize(kMostOthers);
   return others;
 }

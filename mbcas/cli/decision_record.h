@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "mbcas/cli/record.h"
@@ -17,6 +18,9 @@ inline constexpr std::size_t kMostOthers = 12;
 void writeDecision(const control::PodDecision& decision, PodRecord& pod);
 void writeNeed(const demand::Need& need, ContainerRecord& container);
 MarketRecord marketOf(const control::NodeDecision& decision, Millicores unmanaged_use);
+// The kernel's weights of the managed pods, in the order of the input, as if all consumers of the
+// machine were siblings: a cgroup's weight is divided over its children by theirs.
+std::vector<std::optional<double>> kernelWeightsOf(const control::NodeInput& input);
 // Consumers that are not managed and are none of these pods, the largest first.
 std::vector<OtherRecord> othersOf(const control::NodeInput& input,
                                   const std::vector<PodRecord>& pods);

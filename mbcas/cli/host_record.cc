@@ -1,5 +1,7 @@
 #include "mbcas/cli/host_record.h"
 
+#include <algorithm>
+
 #include "mbcas/cli/decision_record.h"
 
 namespace mbcas::cli {
@@ -46,13 +48,23 @@ PodRecord recordOf(const host::View& all, const host::PodView& view) {
   return pod;
 }
 
+// What is known of the whole machine.
+void writeInput(const control::NodeInput& input, NodeRecord& node) {
+  const std::vector<std::optional<double>> weights = kernelWeightsOf(input);
+  for (std::size_t i = 0; i < input.pods.size(); ++i) {
+    const auto pod = std::ranges::find(node.pods, input.pods[i].id, &PodRecord::uid);
+    if (pod != node.pods.end()) pod->kernel_weight = weights[i];
+  }
+  node.others = othersOf(input, node.pods);
+}
+
 }  // namespace
 
 NodeRecord recordOf(const host::View& view, const std::string& machine, WallTime now) {
   NodeRecord node{.node = machine, .time = now, .capacity = view.capacity};
   node.market = marketOf(view.node, view.unmanaged_use);
   for (const host::PodView& pod : view.pods) node.pods.push_back(recordOf(view, pod));
-  if (view.input != nullptr) node.others = othersOf(*view.input, node.pods);
+  if (view.input != nullptr) writeInput(*view.input, node);
   node.notes = view.notes;
   return node;
 }

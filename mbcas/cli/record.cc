@@ -125,6 +125,7 @@ constexpr Field<PodRecord> kPod[] = {
     field<&PodRecord::pressure>("pressure"),
     field<&PodRecord::contention>("contention"),
     field<&PodRecord::weight>("weight"),
+    field<&PodRecord::kernel_weight>("kernelWeight"),
     field<&PodRecord::priority>("priority"),
     field<&PodRecord::ready>("ready"),
     {"bounds",
@@ -149,6 +150,7 @@ constexpr Field<PodRecord> kPod[] = {
 constexpr Field<OtherRecord> kOther[] = {
     field<&OtherRecord::name>("name"),
     field<&OtherRecord::usage>("usage"),
+    field<&OtherRecord::kernel_weight>("kernelWeight"),
 };
 
 void readMarket(MarketRecord& market, JsonCursor value) {
@@ -269,6 +271,7 @@ void writeRecord(JsonWriter& json, const PodRecord& pod) {
   writeNumber(json, "pressure", pod.pressure);
   writeNumber(json, "contention", pod.contention);
   json.key("weight").value(pod.weight);
+  if (pod.kernel_weight) writeNumber(json, "kernelWeight", pod.kernel_weight);
   json.key("priority").value(pod.priority);
   json.key("ready").value(pod.ready);
   json.key("bounds");
@@ -318,6 +321,7 @@ std::string stateJson(const NodeRecord& node) {
     json.beginObject();
     json.key("name").value(other.name);
     writeCpu(json, "usage", other.usage);
+    if (other.kernel_weight) writeNumber(json, "kernelWeight", other.kernel_weight);
     json.endObject();
   }
   json.endArray().key("notes").beginArray();

@@ -79,6 +79,8 @@ struct PodRecord {
   std::optional<double> pressure;
   std::optional<double> contention;
   double weight = 1;
+  // The kernel's, as if all consumers of the machine were siblings.
+  std::optional<double> kernel_weight;
   std::int64_t priority = 0;
   bool ready = true;
   std::optional<BoundsRecord> bounds;
@@ -104,6 +106,7 @@ struct MarketRecord {
 struct OtherRecord {
   std::string name;
   Millicores usage;
+  std::optional<double> kernel_weight;  // as of a pod
 
   friend bool operator==(const OtherRecord&, const OtherRecord&) = default;
 };

@@ -92,8 +92,10 @@ std::vector<sim::Move> RecordingPolicy::decide(const sim::NodeView& node) {
     return moves;
   }
   record_.market = marketOf(*decision, unmanaged);
+  const std::vector<std::optional<double>> weights = kernelWeightsOf(loop->input());
   for (std::size_t i = 0; i < node.pods.size(); ++i) {
     PodRecord& pod = record_.pods[i];
+    pod.kernel_weight = weights[i];
     writeDecision(decision->pods[i], pod);
     pod.bound_for = decision->pods[i].bound_for;
     pod.bounds->reason = boundsText(*node.pods[i].spec);

@@ -55,6 +55,8 @@ TEST(SimRecord, HasWhatAnAgentWouldSay) {
   const PodRecord* const batch = node.find("", "batch");
   ASSERT_NE(batch, nullptr);
   EXPECT_TRUE(batch->constrained);
+  ASSERT_TRUE(batch->kernel_weight);
+  EXPECT_EQ(batch->kernel_weight, gold->kernel_weight);  // they have the same request
   EXPECT_EQ(batch->bound_for, std::vector<std::string>{"gold"});
   EXPECT_LT(*batch->award, *gold->award);
   ASSERT_TRUE(batch->bounds);

@@ -39,7 +39,7 @@ function redraw() {
   });
 }
 
-const nodeView = new NodeView(redraw);
+const nodeView = new NodeView(question => ask(page.session, '/api/what-if', question), redraw);
 const podView = new PodView(
     (state, pod) => ask(page.session, '/api/explain',
         {...pod, node: state.node, time: state.time, market: state.market}),

@@ -7,9 +7,19 @@ const HEIGHT = 250;
 const EDGE = {left: 12, right: 12, top: 22, bottom: 34};
 const STEPS = 80;
 
-// Of each managed pod: what it would use, as far as it has shown it, and how much of the CPU a unit
-// of price is worth to it. At the market's price a pod that is short takes its award: that says what
-// its weight is in units of that price. The other pods' weights follow from their requests.
+// What a managed pod would use, as the law sees it: a helped pod what it claims, a bound one what it
+// would have if it were not, and another one what it uses, or its award where that is more.
+export function wantOf(pod, market) {
+  if (pod.claim) return Math.min(pod.claim, market.capacity ?? Infinity);
+  const use = (pod.containers ?? []).reduce((sum, container) => sum + (container.use ?? 0), 0);
+  const most = Math.max(pod.award ?? 0, use);
+  if (!pod.constrained) return most;
+  return Math.max(most, Math.min(pod.wanted ?? 0, pod.bounds?.ceiling ?? Infinity));
+}
+
+// Of each managed pod: what it would use, and how much of the CPU a unit of price is worth to it. At
+// the market's price a pod that is short takes its award: that says what its weight is in units of
+// that price. The other pods' weights follow from their requests.
 function demandsOf(state) {
   const market = state.market;
   const demands = [];
@@ -17,19 +27,7 @@ function demandsOf(state) {
   for (const pod of state.pods) {
     if (pod.leftAlone) continue;
     const award = pod.award ?? 0;
-    let most = Math.max(award, pod.usage ?? 0);
-    let use = 0;
-    let peak = 0;
-    for (const container of pod.containers ?? []) {
-      use += container.use ?? 0;
-      peak += container.binding ? container.usePeak ?? 0 : container.use ?? 0;
-    }
-    most = Math.max(most, use, peak);
-    const isShort = market.scarce && (pod.constrained || pod.throttled ||
-        (pod.help && pod.help !== 'none') || (pod.contention ?? 0) > 0.1);
-    if (isShort) {
-      most = Math.max(most, Math.min(pod.wanted ?? 0, pod.bounds?.ceiling ?? Infinity));
-    }
+    const most = wantOf(pod, market);
     if (most <= 0) continue;
     const tight = market.price > 0 && award > 0 && award < 0.98 * most;
     if (tight) ratios.push(market.price * award / (pod.weight || 1));

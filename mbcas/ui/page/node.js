@@ -3,6 +3,7 @@
 import {KeyedList, byId, element, setAttribute, setHidden, setStyle, setText} from './dom.js';
 import {cpu, nameOf, percent, price} from './format.js';
 import {MarketView} from './market.js';
+import {WhatIf} from './what_if.js';
 
 export const podLink = key => `#/pod/${encodeURIComponent(key)}`;
 
@@ -117,9 +118,10 @@ const ORDERS = {
 };
 
 export class NodeView {
-  constructor(redraw) {
-    this.root = byId('node');
+  // whatIf(question) answers; redraw() draws again.
+  constructor(whatIf, redraw) {
     this.market = new MarketView(byId('market'), byId('market-text'));
+    this.whatIf = new WhatIf(whatIf);
     this.figures = new KeyedList(byId('figures'), () => new Figure());
     this.vessels = new KeyedList(byId('vessels'), item => new Vessel(item));
     this.notes = new KeyedList(byId('note-list'), () => {
@@ -137,6 +139,7 @@ export class NodeView {
     this.figures.update(figuresOf(data), figure => figure.label);
     this.market.draw({...data, pods: data.pods ?? [], market});
     this.drawVessels(data);
+    this.whatIf.draw(data, state.at);
     const notes = (data.notes ?? []).map((text, i) => ({text, i}));
     this.notes.update(notes, note => note.i);
     setHidden(byId('notes'), notes.length === 0);
