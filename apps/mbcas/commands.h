@@ -36,6 +36,7 @@ void addRun(CLI::App& app, int& exit_code);
 void addSimulate(CLI::App& app, int& exit_code);
 void addSolve(CLI::App& app, int& exit_code);
 void addTop(CLI::App& app, int& exit_code);
+void addUi(CLI::App& app, int& exit_code);
 void addVersion(CLI::App& app, int& exit_code);
 
 // Puts back what `mbcas run` changed on this host.

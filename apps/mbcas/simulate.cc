@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <expected>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -19,6 +18,7 @@
 
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/flags.h"
+#include "apps/mbcas/scenario_file.h"
 #include "apps/mbcas/simulate_measures.h"
 #include "apps/mbcas/simulate_page.h"
 #include "apps/mbcas/terminal.h"
@@ -94,14 +94,8 @@ std::string podTable(const Report& report) {
 }
 
 Result<Scenario> load(const std::string& file, const Flags& flags) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf())) return failure("");
-  const std::filesystem::path path(file);
-  Result<Scenario> scenario =
-      sim::parseScenario(text.str(), path.has_parent_path() ? path.parent_path().string() : ".");
-  if (!scenario) return failure(std::move(scenario).error().within(file));
-  if (scenario->name.empty()) scenario->name = path.stem().string();
+  Result<Scenario> scenario = loadScenario(file);
+  if (!scenario) return scenario;
   if (flags.seed) scenario->seed = *flags.seed;
   if (flags.duration > 0) scenario->duration = nanos(flags.duration);
   return scenario;

@@ -223,8 +223,9 @@ class Story {
   }
 
   void kernel() {
-    section(fmt::format("What the kernel says ({}, {})", evidence_.source,
-                        ago(evidence_.decision->time, evidence_.now)));
+    const WallTime at = evidence_.decision->time;
+    section(fmt::format("What the kernel says ({}{})", evidence_.source,
+                        at == evidence_.now ? "" : ", " + ago(at, evidence_.now)));
     for (const ContainerRecord& container : record_->containers) {
       const bool throttled = container.blocked > kNegligible || container.throttled_periods > 0;
       step(container.name,

@@ -128,6 +128,7 @@ constexpr Field<PodRecord> kPod[] = {
     field<&PodRecord::pressure>("pressure"),
     field<&PodRecord::contention>("contention"),
     field<&PodRecord::weight>("weight"),
+    field<&PodRecord::kernel_weight>("kernelWeight"),
     field<&PodRecord::priority>("priority"),
     field<&PodRecord::ready>("ready"),
     {"bounds",
@@ -147,6 +148,12 @@ constexpr Field<PodRecord> kPod[] = {
          });
        });
      }},
+};
+
+constexpr Field<OtherRecord> kOther[] = {
+    field<&OtherRecord::name>("name"),
+    field<&OtherRecord::usage>("usage"),
+    field<&OtherRecord::kernel_weight>("kernelWeight"),
 };
 
 void readMarket(MarketRecord& market, JsonCursor value) {
@@ -234,6 +241,14 @@ Result<NodeRecord> parseState(std::string text) {
               [&](std::string_view name, JsonCursor field) { readFields(pod, kPod, name, field); });
         });
       }
+      if (key == "others") {
+        value.elements([&](JsonCursor element) {
+          OtherRecord& other = node.others.emplace_back();
+          element.members([&](std::string_view name, JsonCursor field) {
+            readFields(other, kOther, name, field);
+          });
+        });
+      }
       if (key == "notes") {
         value.elements([&](JsonCursor note) { node.notes.emplace_back(note.text()); });
       }
@@ -282,6 +297,7 @@ void writeRecord(JsonWriter& json, const PodRecord& pod) {
   writeNumber(json, "pressure", pod.pressure);
   writeNumber(json, "contention", pod.contention);
   json.key("weight").value(pod.weight);
+  if (pod.kernel_weight) writeNumber(json, "kernelWeight", pod.kernel_weight);
   json.key("priority").value(pod.priority);
   json.key("ready").value(pod.ready);
   json.key("bounds");
@@ -326,6 +342,14 @@ std::string stateJson(const NodeRecord& node) {
   writeRecord(json, node.market);
   json.key("pods").beginArray();
   for (const PodRecord& pod : node.pods) writeRecord(json, pod);
+  json.endArray().key("others").beginArray();
+  for (const OtherRecord& other : node.others) {
+    json.beginObject();
+    json.key("name").value(other.name);
+    writeCpu(json, "usage", other.usage);
+    if (other.kernel_weight) writeNumber(json, "kernelWeight", other.kernel_weight);
+    json.endObject();
+  }
   json.endArray().key("notes").beginArray();
   for (const std::string& note : node.notes) json.value(note);
   json.endArray().endObject();

@@ -79,6 +79,8 @@ struct PodRecord {
   std::optional<double> pressure;
   std::optional<double> contention;
   double weight = 1;
+  // The kernel's, as if all consumers of the machine were siblings.
+  std::optional<double> kernel_weight;
   std::int64_t priority = 0;
   bool ready = true;
   std::optional<BoundsRecord> bounds;
@@ -100,12 +102,22 @@ struct MarketRecord {
   friend bool operator==(const MarketRecord&, const MarketRecord&) = default;
 };
 
+// A consumer of the machine that is not managed: a cgroup with all that it contains.
+struct OtherRecord {
+  std::string name;
+  Millicores usage;
+  std::optional<double> kernel_weight;  // as of a pod
+
+  friend bool operator==(const OtherRecord&, const OtherRecord&) = default;
+};
+
 struct NodeRecord {
   std::string node;
   WallTime time{};
   Millicores capacity;
   MarketRecord market;
   std::vector<PodRecord> pods;
+  std::vector<OtherRecord> others;  // the largest ones, where they are known
   std::vector<std::string> notes;
 
   // By "NAMESPACE/POD", or by the name alone where pods have no namespace; null: not there.

@@ -134,7 +134,19 @@ TEST(Record, OfAMachine) {
   gold.decision.claim = 2000_m;
   view.pods.push_back(gold);
   view.pods.push_back({.name = "idle", .path = "/idle", .left_alone = "it has no limit"});
+  control::NodeInput input;
+  input.machine.push_back({.id = "/kubepods", .use = 900_m, .inner = true});
+  input.machine.push_back({.id = "/web", .parent = 0, .weight = 200, .use = 300_m, .pod = 0});
+  input.machine.push_back({.id = "/idle", .parent = 0, .weight = 312, .use = 20_m});
+  input.pods.push_back({.id = "/web"});
+  input.machine.push_back({.id = "/small", .use = 40_m});
+  input.machine.push_back({.id = "/hog", .use = 500_m});
+  input.machine.push_back({.id = "/sleeps"});
+  view.input = &input;
   const NodeRecord node = recordOf(view, "this-machine", *parseRfc3339("2026-02-01T10:05:00Z"));
+  EXPECT_EQ(node.others,
+            (std::vector<OtherRecord>{{"/hog", 500_m, 1024.0}, {"/small", 40_m, 1024.0}}));
+  EXPECT_EQ(node.find("", "web")->kernel_weight, 400.0);  // 200 of 512, of 1024
   EXPECT_EQ(node.node, "this-machine");
   ASSERT_EQ(node.pods.size(), 3u);
   EXPECT_EQ(node.find("", "web")->bound_for, std::vector<std::string>{"gold"});

@@ -150,6 +150,7 @@ const View& Plane::tick() {
     }
   }
   view_.node = loop_.decide({.capacity = view_.capacity}, participants);
+  view_.input = &loop_.input();
   view_.unmanaged_use = loop_.input().unmanaged_use;
   const std::vector<control::Move> moves = actuator_.next(loop_.input(), view_.node);
   for (std::size_t i = 0; i < managed.size(); ++i) {

@@ -67,6 +67,8 @@ struct View {
   control::NodeDecision node{};  // its pods are in PodView::decision
   std::vector<PodView> pods{};
   std::vector<std::string> notes{};  // what a person should be told once
+  // What was decided from. Valid as long as the view; null: nothing was decided.
+  const control::NodeInput* input = nullptr;
 };
 
 class Plane {

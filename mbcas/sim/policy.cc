@@ -56,6 +56,7 @@ class Mbcas final : public Policy {
   }
   int probing() const override { return probing_; }
   const control::NodeDecision* decision() const override { return decision_; }
+  const node::Loop* loop() const override { return &loop_; }
 
  private:
   static node::Participant participantOf(const PodView& view, const NodeView& node) {

@@ -19,6 +19,10 @@
 #include "mbcas/sim/scenario.h"
 #include "mbcas/sim/tree.h"
 
+namespace mbcas::node {
+class Loop;
+}
+
 namespace mbcas::sim {
 
 struct PodView {
@@ -72,6 +76,8 @@ class Policy {
   virtual int probing() const { return 0; }
   // The last one, until the next; null: not one of a market.
   virtual const control::NodeDecision* decision() const { return nullptr; }
+  // What made that decision, with what it was made from; likewise.
+  virtual const node::Loop* loop() const { return nullptr; }
 };
 
 std::unique_ptr<Policy> makeUnlimited();

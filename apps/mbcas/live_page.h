@@ -1,0 +1,49 @@
+// The page of `mbcas ui` and of `mbcas demo --ui`: serves it, tells its address and opens it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mbcas/base/result.h"
+#include "mbcas/cli/record.h"
+#include "mbcas/ui/server.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours
+class App;
+}
+
+namespace mbcas::cli {
+
+struct PageFlags {
+  int port = 0;
+  bool no_open = false;
+};
+void addPageFlags(CLI::App& command, PageFlags& flags);
+
+// Construct it after a Patience, so that signals are for the main thread.
+class LivePage {
+ public:
+  // Of what the page shows. `kind`: host, simulation, recording or demo.
+  struct Source {
+    std::string kind;
+    std::string title;
+    std::string detail{};
+  };
+
+  Result<void> start(const PageFlags& flags, const Source& source);
+
+  // What the page says about the source: "live" more comes, "waiting" it does not answer now,
+  // "over" nothing more comes.
+  void setStatus(std::string_view state, std::string_view text);
+  void publish(const NodeRecord& node);
+  void publish(std::string state);  // as stateJson() writes it
+
+  // An address is good once. Tells the next one when it has been used; call it now and then.
+  void tellAddress();
+
+ private:
+  ui::Server server_;
+  std::string told_;
+};
+
+}  // namespace mbcas::cli

@@ -1,0 +1,202 @@
+// The page of `mbcas ui`: puts the connection, the course of what was seen, and the views together.
+
+import {byId, setAttribute, setHidden, setText} from './dom.js';
+import {Course} from './course.js';
+import {clock, duration} from './format.js';
+import {NodeView} from './node.js';
+import {PodView} from './pod.js';
+import {Refused, Stream, ask, openSession} from './stream.js';
+
+const PLAY_PAUSE = 200; // ms for each state
+
+const course = new Course();
+const page = {
+  session: '',
+  source: {},
+  connection: 'connecting',
+  status: {},
+  follow: true, // the newest state is shown
+  number: 0,    // the state that is shown
+  playing: 0,
+};
+
+const MARKS = {
+  connecting: ['◌', 'connecting'],
+  live: ['●', 'live'],
+  waiting: ['◐', 'the source does not answer; it is asked again'],
+  over: ['■', 'complete'],
+  lost: ['✕', 'no connection to mbcas ui; trying again'],
+  refused: ['✕', 'this page belongs to an mbcas ui that has ended'],
+};
+
+let drawing = false;
+function redraw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    draw();
+  });
+}
+
+const nodeView = new NodeView(question => ask(page.session, '/api/what-if', question), redraw);
+const podView = new PodView(
+    (state, pod) => ask(page.session, '/api/explain',
+        {...pod, node: state.node, time: state.time, market: state.market}),
+    number => show(number));
+
+// "namespace/name", or null for the node.
+function chosenPod() {
+  const found = /^#\/pod\/(.+)$/.exec(location.hash);
+  if (!found) return null;
+  try {
+    return decodeURIComponent(found[1]);
+  } catch {
+    return null;
+  }
+}
+
+function draw() {
+  drawStatus();
+  drawTime();
+  const any = course.states.length > 0;
+  const key = chosenPod();
+  setHidden(byId('message'), any);
+  setHidden(byId('node'), !any || key !== null);
+  setHidden(byId('pod'), !any || key === null);
+  if (!any) return;
+  const state = course.get(page.number);
+  if (key === null) {
+    nodeView.draw(state);
+  } else {
+    podView.draw(course, page.number, key);
+  }
+  const name = key ?? (state.data.node || 'node');
+  const title = `${name.slice(0, 100)} – MBCAS`;
+  if (document.title !== title) document.title = title;
+}
+
+function drawStatus() {
+  const kind = page.connection === 'live' ? page.status.state ?? 'live' : page.connection;
+  const [mark, text] = MARKS[kind] ?? MARKS.live;
+  setAttribute(byId('status'), 'data-state', kind);
+  setText(byId('status-mark'), mark);
+  const detail = page.connection === 'live' ? page.status.text : '';
+  setText(byId('status-text'), detail ? `${text} (${detail})` : text);
+  setText(byId('title'), page.source.title ?? '');
+  setText(byId('kind'), page.source.kind ?? '');
+  setHidden(byId('kind'), !page.source.kind);
+  setText(byId('detail'), page.source.detail ?? '');
+}
+
+function drawTime() {
+  const many = course.states.length;
+  if (page.follow) page.number = course.last;
+  page.number = Math.min(Math.max(page.number, course.first), Math.max(course.last, course.first));
+  const scrubber = byId('scrubber');
+  scrubber.disabled = many < 2;
+  scrubber.max = Math.max(many - 1, 0);
+  scrubber.value = page.number - course.first;
+  byId('save').disabled = many === 0;
+  byId('play').disabled = many < 2;
+  byId('newest').disabled = page.follow || many === 0;
+  setText(byId('play'), page.follow || page.playing ? 'Pause' : 'Play');
+  const state = course.get(page.number);
+  if (!state) return setText(byId('moment'), '');
+  const behind = course.states.at(-1).at - state.at;
+  const where = page.follow ? 'the newest' : `${duration(behind)} before the newest`;
+  setText(byId('moment'), `${clock(state.at)}, ${where}`);
+  setAttribute(scrubber, 'aria-valuetext', `${clock(state.at)}, ${where}`);
+}
+
+function stopPlaying() {
+  clearInterval(page.playing);
+  page.playing = 0;
+}
+
+// Shows that moment, and stays there.
+function show(number) {
+  stopPlaying();
+  page.follow = false;
+  page.number = number;
+  redraw();
+}
+
+function follow() {
+  stopPlaying();
+  page.follow = true;
+  redraw();
+}
+
+function playOrPause() {
+  if (page.follow || page.playing) return show(page.number);
+  // At the end it begins again.
+  if (page.number >= course.last) page.number = course.first;
+  page.playing = setInterval(() => {
+    if (page.number >= course.last) return follow();
+    ++page.number;
+    redraw();
+  }, PLAY_PAUSE);
+  redraw();
+}
+
+function save() {
+  const name = (page.source.title || course.states.at(-1)?.data.node || 'node').replace(/[^\w.-]+/g, '-');
+  const url = URL.createObjectURL(new Blob([course.text(page.source.title ?? '')], {type: 'application/x-ndjson'}));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `${name.slice(0, 60)}.mbcas`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+function readEvent(name, data) {
+  page.connection = 'live';
+  if (name === 'frame') {
+    course.add(data);
+  } else {
+    let value = {};
+    try {
+      value = JSON.parse(data);
+    } catch { /* It says nothing then. */ }
+    if (name === 'source') page.source = value;
+    if (name === 'status') page.status = value;
+  }
+  redraw();
+}
+
+async function start() {
+  byId('play').addEventListener('click', playOrPause);
+  byId('newest').addEventListener('click', follow);
+  byId('save').addEventListener('click', save);
+  byId('scrubber').addEventListener('input', event => show(course.first + Number(event.target.value)));
+  addEventListener('hashchange', () => {
+    // To a view that is another page for its reader.
+    scrollTo(0, 0);
+    redraw();
+  });
+  try {
+    page.session = await openSession();
+  } catch (error) {
+    page.connection = 'refused';
+    setText(byId('message-text'), error instanceof Refused ? error.message : 'mbcas ui does not answer.');
+    MARKS.refused[1] = 'no access';
+    return redraw();
+  }
+  await new Stream(page.session, {
+    event: readEvent,
+    lost: () => {
+      page.connection = 'lost';
+      redraw();
+    },
+    refused: () => {
+      page.connection = 'refused';
+      sessionStorage.clear();
+      setText(byId('message-text'),
+          'The mbcas ui that this page came from has ended. Start it again and open its new address.');
+      redraw();
+    },
+  }).run();
+}
+
+start();
