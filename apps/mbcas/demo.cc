@@ -10,14 +10,18 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/demo_load.h"
 #include "apps/mbcas/flags.h"
+#include "apps/mbcas/live_page.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/base/json_writer.h"
+#include "mbcas/cli/host_record.h"
+#include "mbcas/cli/sim_record.h"
 #include "mbcas/control/weight.h"
 #include "mbcas/host/plane.h"
 #include "mbcas/host/show.h"
@@ -140,6 +144,8 @@ class World {
   // What happened since the last call.
   virtual view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) = 0;
   virtual sim::Latencies responses() const = 0;  // of the phase
+  // The last tick for the page. Its name and its time are left to the caller.
+  virtual NodeRecord record() const = 0;
 };
 
 unsigned machineCpus() {
@@ -209,6 +215,7 @@ class KernelWorld final : public World {
 
   view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) override {
     const host::View& view = plane_->tick();
+    view_ = &view;
     const std::array<double, kPods> offered = offeredNow();
     for (const host::PodView& pod : view.pods) {
       for (std::size_t i = 0; i < kPods; ++i) {
@@ -224,6 +231,7 @@ class KernelWorld final : public World {
   }
 
   sim::Latencies responses() const override { return shared_->of_phase[shared_->phase]; }
+  NodeRecord record() const override { return recordOf(*view_, "", {}); }
 
  private:
   KernelWorld() : shared_(shareResponses()) {}
@@ -297,6 +305,7 @@ class KernelWorld final : public World {
   SharedResponses shared_;
   kernel::Mounts mounts_;
   std::unique_ptr<host::Plane> plane_;
+  const host::View* view_ = nullptr;  // the plane's last
   std::vector<host::Workload> workloads_;
   std::array<double, kPods> nominal_{};  // cores, by what each is made to do
   double service_rate_ = 0;              // requests a second
@@ -336,7 +345,8 @@ class ModelWorld final : public World {
       return {};
     }
     simulation_.reset();
-    policy_ = *sim::makePolicy(act == kStatic ? "static" : "responsive", scenario_.cpus);
+    policy_ = std::make_unique<RecordingPolicy>(
+        *sim::makePolicy(act == kStatic ? "static" : "responsive", scenario_.cpus));
     simulation_ =
         std::make_unique<sim::Simulation>(act == kStatic ? scenario_ : with_hog_, *policy_);
     before_ = {};
@@ -377,6 +387,7 @@ class ModelWorld final : public World {
   }
 
   sim::Latencies responses() const override { return allResponses().since(before_); }
+  NodeRecord record() const override { return policy_->record(); }
 
  private:
   sim::Latencies allResponses() const {
@@ -387,7 +398,7 @@ class ModelWorld final : public World {
 
   sim::Scenario scenario_;
   sim::Scenario with_hog_;
-  std::unique_ptr<sim::Policy> policy_;
+  std::unique_ptr<RecordingPolicy> policy_;
   std::unique_ptr<sim::Simulation> simulation_;
   std::array<std::vector<double>, kPods> past_;
   sim::Latencies before_;  // of the acts before in the same world
@@ -418,6 +429,8 @@ struct DemoFlags {
   bool json = false;  // as -o json, for old scripts
   std::string output;
   bool model = false;
+  bool ui = false;
+  PageFlags page{};
   unsigned cpus = 0;  // of the model; 0: as many as the machine has
 
   int seconds() const { return static_cast<int>(std::lround(duration)); }
@@ -588,19 +601,22 @@ std::string plainLine(int elapsed, const char* act, const view::NodeScreen& pict
   return line;
 }
 
-// Runs all acts; false if the user had enough before the end, or an act could not begin.
+// Runs all acts; false if the user had enough before the end, or an act could not begin. `page`:
+// null where nobody asked for one.
 bool play(World& world, Phases& phases, const DemoFlags& flags, const std::string& where,
-          bool real_time) {
+          bool real_time, LivePage* page) {
   const bool live = isTerminal() && !flags.plain && !flags.document();
   Patience patience(live ? Patience::Keys::kQuit : Patience::Keys::kNone);
   std::unique_ptr<Screen> screen = live ? std::make_unique<Screen>() : nullptr;
   const SystemClock clock;
   int elapsed = 0;
   // A model is as fast as one likes: slow enough to be watched, or at once.
-  const Nanos pause = real_time ? Nanos(kInterval) : live ? kModelPause : Nanos(0);
+  const bool watched = live || page != nullptr;
+  const Nanos pause = real_time ? Nanos(kInterval) : watched ? kModelPause : Nanos(0);
   const std::string speed =
       real_time ? "" : fmt::format("{}x speed   ", Nanos(kInterval) / kModelPause);
   MonotonicTime next = clock.monotonic();
+  const WallTime begin = clock.wall();
   for (const Act act : {kStatic, kMarket, kWithHog}) {
     Phase& phase = phases[act];
     if (const Result<void> begun = world.begin(act); !begun) {
@@ -615,6 +631,18 @@ bool play(World& world, Phases& phases, const DemoFlags& flags, const std::strin
       phase.seconds.push_back(moments);
       phase.responses = world.responses();
       ++elapsed;
+      if (page != nullptr) {
+        NodeRecord node = world.record();
+        node.node = fmt::format("mbcas demo: {}", phase.name);
+        // Time on a model has another pace.
+        node.time = real_time ? clock.wall() : begin + std::chrono::seconds(elapsed);
+        page->publish(node);
+        if (live) {
+          picture.notes.push_back("page: " + page->address());
+        } else {
+          page->tellAddress();
+        }
+      }
       picture.title = fmt::format("mbcas demo: {}", phase.name);
       picture.subtitle = fmt::format("{}{} of {} s   q: quit", speed, elapsed, flags.seconds());
       picture.notes.insert(picture.notes.begin(), where);
@@ -647,6 +675,21 @@ int demo(const DemoFlags& flags) {
   std::string where;
   std::string why_model = flags.model ? "as asked" : "";
   bool whole = false;
+  // Before the page, whose thread must not get the signals.
+  std::optional<Patience> patience;
+  std::optional<LivePage> live_page;
+  if (flags.ui) {
+    patience.emplace(Patience::Keys::kNone);
+    live_page.emplace();
+    const Result<void> started =
+        live_page->start(flags.page, {.kind = "demo", .title = "mbcas demo"});
+    if (!started) {
+      complain("mbcas", started.error().message());
+      return kFailed;
+    }
+    live_page->setStatus("live", "");
+  }
+  LivePage* const shown = live_page ? &*live_page : nullptr;
 
   const Result<kernel::Mounts> mounts = kernel::detectMounts(flags.root);
   std::unique_ptr<host::Ledger> ledger;
@@ -674,7 +717,7 @@ int demo(const DemoFlags& flags) {
             busy);
       }
       if (!flags.document()) sayWrapped(where);
-      whole = play(**world, phases, flags, where, true);
+      whole = play(**world, phases, flags, where, true, shown);
     } else {
       why_model = world.error().message();
     }
@@ -689,7 +732,7 @@ int demo(const DemoFlags& flags) {
                         why_model);
     if (!flags.document()) sayWrapped(where);
     ModelWorld world(cpus, pods, std::chrono::seconds(lengths(flags.seconds())[kMarket]));
-    whole = play(world, phases, flags, where, false);
+    whole = play(world, phases, flags, where, false, shown);
   }
   if (!whole) {
     complain("mbcas demo", "stopped; everything is as it was");
@@ -715,6 +758,13 @@ int demo(const DemoFlags& flags) {
     }
     if (!flags.document()) fmt::print("\nThe whole course, with plots: {}\n", flags.report);
   }
+  if (live_page) {
+    live_page->setStatus("over", "The demonstration is over.");
+    say("The page stays until Ctrl-C.");
+    live_page->tellAddress();
+    std::fflush(stdout);
+    while (patience->wait(1s)) live_page->tellAddress();
+  }
   return kDone;
 }
 
@@ -732,6 +782,9 @@ void addDemo(CLI::App& app, int& exit_code) {
   command->add_flag("--plain", flags->plain, "A line a second instead of the live screen");
   addOutput(*command, flags->output, {"text", "json", "yaml"});
   command->add_flag("--json", flags->json, "The same as -o json")->group("");
+  CLI::Option* ui =
+      command->add_flag("--ui", flags->ui, "Also in a browser, as `mbcas ui`; stays until Ctrl-C");
+  addPageFlags(*command, flags->page, ui);
   CLI::Option* model = command->add_flag("--model", flags->model,
                                          "On the model kernel, also where the real one could");
   command
@@ -755,6 +808,11 @@ void addDemo(CLI::App& app, int& exit_code) {
       "Example: mbcas demo --duration 30s");
   command->callback([flags, &exit_code] {
     if (flags->json && flags->output == "text") flags->output = "json";
+    if (flags->ui && flags->document()) {
+      complain("mbcas demo", "--ui stays until Ctrl-C, so it cannot go with -o " + flags->output);
+      exit_code = kUsage;
+      return;
+    }
     exit_code = demo(*flags);
   });
 }

@@ -74,10 +74,15 @@ bool openInBrowser(const std::string& address) {
 
 }  // namespace
 
-void addPageFlags(CLI::App& command, PageFlags& flags) {
-  command.add_option("--port", flags.port, "On 127.0.0.1 (default: any free one)")
-      ->check(CLI::Range(1, 65535));
-  command.add_flag("--no-open", flags.no_open, "Print the address and open no browser");
+void addPageFlags(CLI::App& command, PageFlags& flags, CLI::Option* ui) {
+  CLI::Option* port =
+      command.add_option("--port", flags.port, "Of the page, on 127.0.0.1 (default: any free one)")
+          ->check(CLI::Range(1, 65535));
+  CLI::Option* no_open =
+      command.add_flag("--no-open", flags.no_open, "Print the address and open no browser");
+  if (ui == nullptr) return;
+  port->needs(ui);
+  no_open->needs(ui);
 }
 
 Result<void> LivePage::start(const PageFlags& flags, const Source& source) {

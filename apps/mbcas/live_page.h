@@ -10,7 +10,8 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace mbcas::cli {
 
@@ -18,7 +19,8 @@ struct PageFlags {
   int port = 0;
   bool no_open = false;
 };
-void addPageFlags(CLI::App& command, PageFlags& flags);
+// They need the flag `ui`, where one is given.
+void addPageFlags(CLI::App& command, PageFlags& flags, CLI::Option* ui = nullptr);
 
 // Construct it after a Patience, so that signals are for the main thread.
 class LivePage {
@@ -38,6 +40,8 @@ class LivePage {
   void publish(const NodeRecord& node);
   void publish(std::string state);  // as stateJson() writes it
 
+  // With a token that has not been used.
+  std::string address() const { return server_.address(); }
   // An address is good once. Tells the next one when it has been used; call it now and then.
   void tellAddress();
 

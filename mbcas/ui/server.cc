@@ -247,6 +247,8 @@ class Server::Impl {
   }
 
   Connections::iterator drop(Connections::iterator connection) {
+    // A process that was forked meanwhile may have the descriptor, too.
+    (void)::shutdown(connection->fd, SHUT_WR);
     ::close(connection->fd);
     return connections_.erase(connection);
   }

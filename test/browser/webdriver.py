@@ -120,6 +120,8 @@ class Browser:
         return self.command("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
 
     def click(self, selector):
+        # The bar at the bottom may cover what is only just on the screen.
+        self.run("document.querySelector(arguments[0])?.scrollIntoView({block: 'center'})", selector)
         self.command("POST", f"/element/{self.find(selector)}/click", {})
 
     def type(self, selector, *keys):
