@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its own WebDriver server with nothing but the standard library.
+"""A headless Chromium, driven through its own WebDriver server by the standard library alone.
 
     with Browser(directory) as browser:
         browser.open("http://127.0.0.1:8080/")
@@ -117,11 +117,13 @@ class Browser:
             {"name": "prefers-reduced-motion", "value": "reduce"}])
 
     def find(self, selector):
-        return self.command("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
+        found = self.command("POST", "/element", {"using": "css selector", "value": selector})
+        return found[ELEMENT]
 
     def click(self, selector):
         # The bar at the bottom may cover what is only just on the screen.
-        self.run("document.querySelector(arguments[0])?.scrollIntoView({block: 'center'})", selector)
+        self.run(
+            "document.querySelector(arguments[0])?.scrollIntoView({block: 'center'})", selector)
         self.command("POST", f"/element/{self.find(selector)}/click", {})
 
     def type(self, selector, *keys):
