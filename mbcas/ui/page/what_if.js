@@ -77,6 +77,7 @@ export class WhatIf {
   begin() {
     if (!this.shown) return;
     this.question = questionOf(this.shown.data);
+    this.price = this.shown.data.market?.price ?? 0;
     this.before = null;
     this.hogs = 0;
     this.capacity.value = this.question.capacity;
@@ -153,7 +154,11 @@ export class WhatIf {
 
   show(answer) {
     const bound = answer.pods.filter(pod => pod.bound).length;
-    const price = number => number === 0 ? '0' : number.toPrecision(3);
+    // As equals below the machine the pods have other weights than in its tree, so the price has
+    // another unit. It is told in that of the node.
+    const real = this.price;
+    const unit = real > 0 && this.before.price > 0 ? real / this.before.price : 1;
+    const price = number => number === 0 ? '0' : (number * unit).toPrecision(3);
     const was = this.before.price === answer.price ? '' : `${price(this.before.price)} → `;
     setText(byId('what-if-sum'),
         `Price ${was}${price(answer.price)}; ${bound === 1 ? '1 pod' : `${bound} pods`} bound for others.`);
