@@ -26,6 +26,7 @@ build: setup ## Build the release binaries into build/bin
 demo: setup ## See it work: four workloads on this machine, static limits, the market, a hog
 	@scripts/build release mbcas
 	@build/bin/mbcas demo
+	@echo "To see it in a browser: build/bin/mbcas demo --ui"
 
 .PHONY: check
 check: ## Format, layers, and the unit tests that a change touches; under a minute
