@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "mbcas/agent/requests.h"
@@ -299,16 +298,6 @@ class Examiner {
 };
 
 // ---- meaning
-
-// 33 of "v1.33.2"; nothing if it is no such thing.
-std::optional<int> minorOf(std::string_view version) {
-  if (!version.starts_with("v1.")) return std::nullopt;
-  version.remove_prefix(3);
-  int minor = 0;
-  const auto parsed = std::from_chars(version.data(), version.data() + version.size(), minor);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return minor;
-}
 
 class Diagnosis {
  public:

@@ -16,6 +16,7 @@ std::vector<double> flatWeights(const std::vector<control::Cgroup>& machine) {
     if (cgroup.parent) below[*cgroup.parent] += cgroup.weight;
   }
   std::vector<double> weights;  // parents come before their children
+  weights.reserve(machine.size());
   for (const control::Cgroup& cgroup : machine) {
     weights.push_back(cgroup.parent
                           ? weights[*cgroup.parent] * cgroup.weight / below[*cgroup.parent]

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "mbcas/agent/requests.h"
 #include "mbcas/base/json_writer.h"
+#include "mbcas/cli/words.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/startup.h"
 
@@ -232,15 +232,6 @@ class Examiner {
   InstallFacts facts_;
   std::optional<std::string> lost_;
 };
-
-std::optional<int> minorOf(std::string_view version) {
-  if (!version.starts_with("v1.")) return std::nullopt;
-  version.remove_prefix(3);
-  int minor = 0;
-  const auto parsed = std::from_chars(version.data(), version.data() + version.size(), minor);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return minor;
-}
 
 class Diagnosis {
  public:

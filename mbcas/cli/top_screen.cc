@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "mbcas/base/time.h"
 #include "mbcas/cli/words.h"
@@ -76,9 +77,10 @@ bool matches(const TopRow& row, const std::string& filter) {
 std::string hints(const std::vector<std::string>& all, std::size_t width) {
   std::string text;
   for (const std::string& hint : all) {
-    const std::string longer = text.empty() ? hint : text + "  " + hint;
+    std::string longer = text;
+    longer.append(text.empty() ? "" : "  ").append(hint);
     if (view::width(longer) > width) break;
-    text = longer;
+    text = std::move(longer);
   }
   return text;
 }

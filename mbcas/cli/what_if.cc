@@ -94,6 +94,7 @@ Result<WhatIf> parseWhatIf(std::string json) {
 WhatIfAnswer answer(const WhatIf& question) {
   const double capacity = question.capacity / 1000;
   std::vector<Consumer> consumers;
+  consumers.reserve(question.pods.size());
   for (const WhatIfPod& pod : question.pods) {
     consumers.push_back(consumerOf(pod, question.capacity));
   }

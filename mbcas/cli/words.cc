@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace mbcas::cli {
@@ -35,6 +36,15 @@ std::string_view name(kube::QosClass qos) {
       break;
   }
   return "-";
+}
+
+std::optional<int> minorOf(std::string_view version) {
+  if (!version.starts_with("v1.")) return std::nullopt;
+  version.remove_prefix(3);
+  int minor = 0;
+  const auto parsed = std::from_chars(version.data(), version.data() + version.size(), minor);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  return minor;
 }
 
 std::string ageText(Nanos age) {

@@ -17,6 +17,8 @@ std::string cpuText(const std::optional<Millicores>& cpu);    // nothing: "-"
 std::string percentText(const std::optional<double>& share);  // 0.35: "35%"; nothing: "-"
 std::string priceText(const std::optional<double>& price);    // nothing: "overloaded"
 std::string_view name(kube::QosClass qos);                    // "Burstable"; unset: "-"
+// 33 of "v1.33.2"; nothing if it is no such thing.
+std::optional<int> minorOf(std::string_view version);
 
 // As kubectl shows ages: "45s", "3m12s", "5h20m", "3d4h", "20d". Never negative.
 std::string ageText(Nanos age);

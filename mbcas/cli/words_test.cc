@@ -43,5 +43,15 @@ TEST(Words, LimitsOfAPod) {
   EXPECT_EQ(limitText(podCpu(*P{.containers = {{"a", "100m", ""}}}.make())), "none");
 }
 
+TEST(Words, TheMinorVersionOfKubernetes) {
+  EXPECT_EQ(minorOf("v1.33.2"), 33);
+  EXPECT_EQ(minorOf("v1.9"), 9);
+  EXPECT_EQ(minorOf("v1.34.0-gke.12"), 34);
+  EXPECT_EQ(minorOf("v2.1"), std::nullopt);
+  EXPECT_EQ(minorOf("v1."), std::nullopt);
+  EXPECT_EQ(minorOf("v1.99999999999"), std::nullopt);
+  EXPECT_EQ(minorOf(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace mbcas::cli
