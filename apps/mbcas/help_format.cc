@@ -99,16 +99,18 @@ class HelpFormat final : public CLI::Formatter {
              (option != app->get_help_ptr() || app->get_parent() == nullptr);
     });
   }
+  // Those of the command itself come first; those of the cluster, which are always the same, last.
   static std::vector<std::string> groupsOf(const CLI::App* app) {
-    std::vector<std::string> groups;
-    for (const std::string& group : app->get_groups()) {
-      if (!group.empty() && !flagsOf(app, group).empty()) groups.push_back(group);
-    }
-    // Those of the command itself come first, those of the cluster, which are always the same,
-    // last.
-    std::ranges::stable_sort(groups, {}, [](const std::string& group) {
+    const auto rank = [](const std::string& group) {
       return group == "Options" ? 0 : group == kPodGroup ? 1 : group == kClusterGroup ? 3 : 2;
-    });
+    };
+    std::vector<std::string> groups;
+    for (const int next : {0, 1, 2, 3}) {
+      for (const std::string& group : app->get_groups()) {
+        if (rank(group) != next || group.empty() || flagsOf(app, group).empty()) continue;
+        groups.push_back(group);
+      }
+    }
     return groups;
   }
 
