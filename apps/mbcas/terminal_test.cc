@@ -144,7 +144,7 @@ TEST(TopInATerminal, ListsItsKeysFiltersAndExplains) {
 }
 
 TEST(TopInATerminal, FitsNarrowOnes) {
-  for (const std::size_t columns : {60, 80}) {
+  for (const std::size_t columns : {60U, 80U}) {
     const RecordedState state;
     Terminal terminal(top(state), {.columns = columns, .rows = 24}, kNoColours);
     ASSERT_TRUE(terminal.untilShows("Enter explain")) << terminal.screen().text();
@@ -216,7 +216,7 @@ TEST(DemoInATerminal, PlaysToItsEnd) {
 }
 
 TEST(DemoInATerminal, OnTheModelSaysItsSpeedAlsoWhereItIsNarrow) {
-  for (const std::size_t columns : {60, 80}) {
+  for (const std::size_t columns : {60U, 80U}) {
     Terminal terminal(
         {MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--duration", "10m", "--report", ""},
         {.columns = columns, .rows = 24}, kNoColours);

@@ -159,7 +159,7 @@ TEST(TopScreen, ExplainsAPodAndComesBack) {
 TEST(TopScreen, NarrowTerminalsShowWhatMatters) {
   TopScreen screen({.namespaces = true});
   screen.update(topOf(state()));
-  for (const std::size_t width : {60, 80}) {
+  for (const std::size_t width : {60U, 80U}) {
     const std::string text = joined(screen.render("mbcas top", width, 24, false));
     for (const char* what : {"POD", "NEED", "LIMIT", "MS/S", "batch-1", "q quit", "? help",
                              "/ filter", "Enter explain"}) {
