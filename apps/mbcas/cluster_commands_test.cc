@@ -164,7 +164,7 @@ TEST_F(ClusterCommands, AWorkloadIsItsPods) {
   EXPECT_NE(none.err.find("has no pods that run; kubectl -n shop describe deployments/none"),
             std::string::npos)
       << none.err;
-  const Outcome missing = run({"restore", "deploy/nobody"});
+  const Outcome missing = run({"restore", "deploy/absent"});
   expectOneLine(missing);
   EXPECT_NE(missing.err.find("; kubectl -n shop get deployments lists what there is"),
             std::string::npos)

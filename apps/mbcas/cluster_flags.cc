@@ -27,7 +27,7 @@ std::string remedyFor(const kube::ApiError& error) {
            "get-contexts";
   }
   if (error.code == 403) {
-    return "mbcas doctor lists the permissions that commands need; --as acts as somebody else";
+    return "mbcas doctor lists the permissions that commands need; --as acts as another user";
   }
   return "";
 }

@@ -47,7 +47,7 @@ constexpr const char* kHogName = "hog";
 enum Act : std::size_t { kStatic, kMarket, kWithHog, kActs };
 static_assert(kActs == Responses::kPhases);
 constexpr auto kInterval = 1s;
-constexpr Nanos kModelPause = 100ms;    // that a second of the model takes where somebody looks
+constexpr Nanos kModelPause = 100ms;    // for a second of the model on a screen or page
 constexpr double kMuchOtherWork = 0.1;  // of the CPUs, before it is worth a word
 
 // What people write into manifests: guesses. Each is wrong in its own way.
@@ -602,7 +602,7 @@ std::string plainLine(int elapsed, const char* act, const view::NodeScreen& pict
 }
 
 // Runs all acts; false if the user had enough before the end, or an act could not begin. `page`:
-// null where nobody asked for one.
+// null without --ui.
 bool play(World& world, Phases& phases, const DemoFlags& flags, const std::string& where,
           bool real_time, LivePage* page) {
   const bool live = isTerminal() && !flags.plain && !flags.document();

@@ -92,7 +92,7 @@ class HelpFormat final : public CLI::Formatter {
     return app->get_options([](const CLI::Option* option) { return option->get_positional(); });
   }
 
-  // Everybody knows -h, so that only `mbcas --help` has it.
+  // -h is well known, so only `mbcas --help` lists it.
   static std::vector<const CLI::Option*> flagsOf(const CLI::App* app, const std::string& group) {
     return app->get_options([&](const CLI::Option* option) {
       return option->get_group() == group && option->nonpositional() &&

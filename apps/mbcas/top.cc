@@ -262,11 +262,11 @@ int showLive(Source& source, const Flags& flags) {
     if (wake == Patience::Wake::kStop) return kDone;
     for (const view::Key key : patience.keys()) {
       switch (picture.press(key)) {
-        case TopScreen::Wish::kNothing:
+        case TopScreen::Action::kNothing:
           break;
-        case TopScreen::Wish::kQuit:
+        case TopScreen::Action::kQuit:
           return kDone;
-        case TopScreen::Wish::kExplain:
+        case TopScreen::Action::kExplain:
           explainSelected(source, picture);
           break;
       }

@@ -87,22 +87,22 @@ std::string hints(const std::vector<std::string>& all, std::size_t width) {
 
 }  // namespace
 
-TopScreen::Wish TopScreen::press(Key pressed) {
+TopScreen::Action TopScreen::press(Key pressed) {
   switch (mode_) {
     case Mode::kTyping:
       pressWhileTyping(pressed);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Mode::kHelp:
     case Mode::kExplanation:
       pressInText(pressed);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Mode::kTable:
       break;
   }
   return pressInTable(pressed);
 }
 
-TopScreen::Wish TopScreen::pressInTable(Key pressed) {
+TopScreen::Action TopScreen::pressInTable(Key pressed) {
   const auto move_column = [&](std::size_t by) {
     const auto now = static_cast<std::size_t>(options_.sort);
     options_.sort = static_cast<TopKey>((now + by) % kColumns);
@@ -111,37 +111,37 @@ TopScreen::Wish TopScreen::pressInTable(Key pressed) {
   switch (pressed) {
     case Key::kLeft:
       move_column(kColumns - 1);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kRight:
       move_column(1);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kUp:
       moveTo(cursor_ - std::min<std::size_t>(cursor_, 1));
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kDown:
       moveTo(cursor_ + 1);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kPageUp:
       moveTo(cursor_ - std::min(cursor_, page_));
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kPageDown:
       moveTo(cursor_ + page_);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kHome:
       moveTo(0);
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kEnd:
       moveTo(view_.rows.size());
-      return Wish::kNothing;
+      return Action::kNothing;
     case Key::kEscape:
       filter_.clear();
-      return Wish::kNothing;
+      return Action::kNothing;
     default:
       break;
   }
-  if (pressed > key('\x7f')) return Wish::kNothing;
-  if (isQuit(pressed)) return Wish::kQuit;
-  if (isEnter(pressed)) return selected() != nullptr ? Wish::kExplain : Wish::kNothing;
+  if (pressed > key('\x7f')) return Action::kNothing;
+  if (isQuit(pressed)) return Action::kQuit;
+  if (isEnter(pressed)) return selected() != nullptr ? Action::kExplain : Action::kNothing;
   if (pressed == key('?')) {
     mode_ = Mode::kHelp;
     text_first_ = 0;
@@ -155,7 +155,7 @@ TopScreen::Wish TopScreen::pressInTable(Key pressed) {
     options_.sort = *column;
     options_.reverse = false;
   }
-  return Wish::kNothing;
+  return Action::kNothing;
 }
 
 void TopScreen::pressWhileTyping(Key pressed) {

@@ -22,12 +22,12 @@ class TopScreen {
   void note(std::string text) { view_.notes = {std::move(text)}; }
 
   // What a key asks for that the screen cannot do by itself.
-  enum class Wish : std::uint8_t {
+  enum class Action : std::uint8_t {
     kNothing,
     kQuit,
     kExplain,  // of selected()
   };
-  Wish press(view::Key key);
+  Action press(view::Key key);
   // The pod that the cursor is on; null: there is none.
   const TopRow* selected();
   // Shows it until a key is pressed that leads back.
@@ -42,7 +42,7 @@ class TopScreen {
   enum class Mode : std::uint8_t { kTable, kTyping, kHelp, kExplanation };
   using Lines = std::vector<std::string>;
 
-  Wish pressInTable(view::Key key);
+  Action pressInTable(view::Key key);
   void pressWhileTyping(view::Key key);
   void pressInText(view::Key key);
   // The rows that the filter leaves, in order; the cursor stays on its pod.

@@ -13,7 +13,7 @@ namespace {
 
 using namespace literals;
 using view::Key, view::key;
-using Wish = TopScreen::Wish;
+using Action = TopScreen::Action;
 
 NodeRecord state() {
   return *parseState(test::fileText("test/golden/cli/state.json"));
@@ -80,14 +80,14 @@ TEST(TopScreen, KeysSortAndScroll) {
 TEST(TopScreen, ShowsItsKeys) {
   TopScreen screen({});
   screen.update(topOf(state()));
-  EXPECT_EQ(screen.press(key('?')), Wish::kNothing);
+  EXPECT_EQ(screen.press(key('?')), Action::kNothing);
   const std::string help = joined(screen.render("mbcas top", 60, 24, false));
   for (const char* text : {"Enter ", "/ ", "Esc ", "p pod, o node", "g age"}) {
     EXPECT_NE(help.find(text), std::string::npos) << help;
   }
-  EXPECT_EQ(screen.press(key('q')), Wish::kNothing) << "it only leads back";
+  EXPECT_EQ(screen.press(key('q')), Action::kNothing) << "it only leads back";
   EXPECT_NE(joined(screen.render("mbcas top", 60, 24, false)).find("web-1"), std::string::npos);
-  EXPECT_EQ(screen.press(key('q')), Wish::kQuit);
+  EXPECT_EQ(screen.press(key('q')), Action::kQuit);
 }
 
 TEST(TopScreen, FiltersWhatIsTyped) {
@@ -97,7 +97,7 @@ TEST(TopScreen, FiltersWhatIsTyped) {
     return joined(screen.render("mbcas top", 100, 24, false)).find(pod) != std::string::npos;
   };
   // Letters that are keys elsewhere are text here.
-  for (const char c : std::string("/SHOP/wq")) EXPECT_EQ(screen.press(key(c)), Wish::kNothing);
+  for (const char c : std::string("/SHOP/wq")) EXPECT_EQ(screen.press(key(c)), Action::kNothing);
   EXPECT_FALSE(shows("web-1"));
   screen.press(key('\x7f'));
   EXPECT_TRUE(shows("web-1"));
@@ -105,14 +105,14 @@ TEST(TopScreen, FiltersWhatIsTyped) {
   EXPECT_TRUE(shows("/SHOP/w_")) << "what was typed is to be seen";
   screen.press(key('\n'));
   EXPECT_FALSE(shows("batch-1")) << "Enter keeps it";
-  EXPECT_EQ(screen.press(key('\n')), Wish::kExplain);
+  EXPECT_EQ(screen.press(key('\n')), Action::kExplain);
   EXPECT_EQ(screen.selected()->pod, "web-1");
   screen.press(Key::kEscape);
   EXPECT_TRUE(shows("batch-1"));
   // Nothing matches: there is nothing to explain.
   for (const char c : std::string("/xyzzy\n")) screen.press(key(c));
   EXPECT_EQ(screen.selected(), nullptr);
-  EXPECT_EQ(screen.press(key('\n')), Wish::kNothing);
+  EXPECT_EQ(screen.press(key('\n')), Action::kNothing);
 }
 
 TEST(TopScreen, TheCursorStaysOnItsPod) {
@@ -133,7 +133,7 @@ TEST(TopScreen, TheCursorStaysOnItsPod) {
 TEST(TopScreen, ExplainsAPodAndComesBack) {
   TopScreen screen({});
   screen.update(topOf(state()));
-  ASSERT_EQ(screen.press(key('\r')), Wish::kExplain);
+  ASSERT_EQ(screen.press(key('\r')), Action::kExplain);
   Explanation explanation{.headline = "shop/batch-1: limit 1200m", .sections = {}, .more = {}};
   for (int i = 0; i < 50; ++i) {
     explanation.sections.push_back(
