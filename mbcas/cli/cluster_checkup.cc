@@ -7,6 +7,7 @@
 #include <map>
 
 #include "mbcas/agent/requests.h"
+#include "mbcas/cli/questions.h"
 #include "mbcas/cli/words.h"
 #include "mbcas/control/weight.h"
 #include "mbcas/controller/agents.h"
@@ -172,17 +173,9 @@ class Examiner {
   }
 
  private:
-  // Whether there is an answer; else it is noted that there is none, and nothing more is asked of a
-  // server that does not answer at all.
   template <class T>
   bool take(const kube::ApiResult<T>& result, std::string_view what) {
-    if (result) return true;
-    if (!result.error().answered()) {
-      lost_ = result.error().describe();
-    } else {
-      facts_.notes.push_back(fmt::format("{} cannot be read: {}", what, result.error().describe()));
-    }
-    return false;
+    return cli::take(result, what, lost_, facts_.notes);
   }
 
   void readDefinition() {

@@ -7,6 +7,7 @@
 
 #include "mbcas/agent/requests.h"
 #include "mbcas/base/json_writer.h"
+#include "mbcas/cli/questions.h"
 #include "mbcas/cli/words.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/startup.h"
@@ -140,13 +141,7 @@ class Examiner {
  private:
   template <class T>
   bool take(const kube::ApiResult<T>& result, std::string_view what) {
-    if (result) return true;
-    if (!result.error().answered()) {
-      lost_ = result.error().describe();
-    } else {
-      facts_.notes.push_back(fmt::format("{} cannot be read: {}", what, result.error().describe()));
-    }
-    return false;
+    return cli::take(result, what, lost_, facts_.notes);
   }
 
   bool serves(std::string_view api_version, std::string_view resource) {
