@@ -40,6 +40,10 @@ test: setup ## Everything: lint, unit, sanitizers, fuzz, real kernel, real apise
 soak: setup ## The same suites with larger numbers; takes long
 	@MBCAS_SOAK=1 scripts/test
 
+.PHONY: test-clean
+test-clean: setup ## Everything of the last commit in a fresh minimal Debian 12, without any cache
+	@scripts/clean-root
+
 .PHONY: test-versions
 test-versions: build ## The integration tests on every pinned Kubernetes, 1.33 to 1.36
 	@scripts/test-versions

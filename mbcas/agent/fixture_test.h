@@ -64,6 +64,8 @@ struct ModelPod {
   int priority = 0;
   bool ready = true;
   std::string phase = "Running";
+  bool begun = true;     // its containers run
+  bool reported = true;  // and the kubelet says so
   std::string qos = "Burstable";
   // What the controller makes of it.
   bool managed = true;
@@ -119,6 +121,14 @@ class ModelCluster {
   ModelPod& add(ModelPod pod) {
     for (const ModelContainer& container : pod.containers) pod.limits.push_back(container.limit);
     pod.actual = pod.limits;
+    ModelPod& added = pods[pod.uid] = std::move(pod);
+    if (added.begun) begin(added);
+    touch(added);
+    return added;
+  }
+  // The kubelet makes its cgroups and starts its containers.
+  void begin(ModelPod& pod) {
+    pod.begun = true;
     pod.index = kernel.addPod(pod.uid, static_cast<double>(pod.request().count()) + 2);
     for (const ModelContainer& container : pod.containers) {
       sim::WorkloadSpec work = container.work;
@@ -129,9 +139,6 @@ class ModelCluster {
           sim::makeWorkload(work, sim::Random(7).fork(static_cast<std::uint64_t>(pod.index))));
     }
     setInKernel(pod);
-    ModelPod& added = pods[pod.uid] = std::move(pod);
-    touch(added);
-    return added;
   }
   void remove(const std::string& uid) {
     kernel.removePod(pods.at(uid).index);
@@ -249,7 +256,7 @@ class ModelCluster {
     if (pod.actual == pod.limits) return;
     pod.actual = pod.limits;
     ++pod.changes;
-    setInKernel(pod);
+    if (pod.begun) setInKernel(pod);
     touch(pod);
   }
 
@@ -292,6 +299,7 @@ class ModelCluster {
       containers += fmt::format(
           R"({}{{"name":"{}","resources":{{"requests":{{"cpu":"{}m"}},"limits":{{"cpu":"{}m"}}}}}})",
           comma, container.name, container.request.count(), pod.limits[c].count());
+      if (!pod.begun || !pod.reported) continue;
       statuses += fmt::format(
           R"({}{{"name":"{}","containerID":"model://{}","restartCount":0,"state":{{"running":{{}}}},
              "resources":{{"limits":{{"cpu":"{}m"}}}}}})",

@@ -22,6 +22,7 @@ struct MemberContainer {
   bool reported = false;  // the kubelet has said whether it does
   Millicores limit;       // as Kubernetes says: of the status, else of the spec
   Millicores spec_limit;
+  bool distinct = false;  // no other container of the pod, of any role, has this spec_limit
   Millicores declared;
   Millicores request;  // its limit never goes below; 0 where request and limit move together
   friend bool operator==(const MemberContainer&, const MemberContainer&) = default;
@@ -39,7 +40,7 @@ struct Member {
   double factor = 1;  // the part of the weight that is not its request
   std::int64_t priority = 0;
   bool ready = false;
-  bool started = false;  // the kubelet runs it; before that it is prepared, and nothing is decided
+  bool started = false;  // the kubelet says that it runs
   // Of its PodAllocation, where there is one.
   std::optional<podallocation::Spec> spec{};
   std::optional<podallocation::Bounds> bounds{};

@@ -42,6 +42,7 @@ TEST(Member, HasWhatThePodSays) {
                              .reported = true,
                              .limit = 700_m,
                              .spec_limit = 800_m,
+                             .distinct = true,
                              .declared = 800_m,
                              .request = 100_m};
   EXPECT_EQ(member.containers[0], main) << "its status tells what is in force";
@@ -49,6 +50,7 @@ TEST(Member, HasWhatThePodSays) {
                               .reported = true,
                               .limit = 200_m,
                               .spec_limit = 200_m,
+                              .distinct = true,
                               .declared = 200_m,
                               .request = 50_m};
   EXPECT_EQ(member.containers[1], proxy);
@@ -58,6 +60,25 @@ TEST(Member, HasWhatThePodSays) {
 
   const auto ended = podWith("", kTwo, R"("phase":"Succeeded","qosClass":"Burstable")");
   EXPECT_EQ(memberOf(*ended, nullptr, {}).all_requests, 0_m) << "it has let go of them";
+}
+
+TEST(Member, KnowsWhichLimitsAreDistinct) {
+  const Member member =
+      memberOf(*podWith("",
+                        R"(,"initContainers":[
+                           {"name":"init","resources":{"limits":{"cpu":"300m"}}}],"containers":[
+                           {"name":"a","resources":{"limits":{"cpu":"200m"}}},
+                           {"name":"b","resources":{"limits":{"cpu":"0.2"}}},
+                           {"name":"c","resources":{"limits":{"cpu":"300m"}}},
+                           {"name":"d","resources":{"limits":{"cpu":"400m"}}},
+                           {"name":"e"}])",
+                        kRunning),
+               nullptr, {});
+  ASSERT_EQ(member.containers.size(), 4u);
+  EXPECT_FALSE(member.containers[0].distinct);
+  EXPECT_FALSE(member.containers[1].distinct);
+  EXPECT_FALSE(member.containers[2].distinct) << "an init container has the same";
+  EXPECT_TRUE(member.containers[3].distinct);
 }
 
 TEST(Member, WhatItDeclaredIsInTheStatusOfItsAllocation) {

@@ -100,6 +100,7 @@ class Pipeline::Impl {
     std::optional<std::size_t> signals{};    // where, among its pod's
     std::uint64_t cgroup = 0;                // that it was managed in last
     std::optional<Millicores> limit{};       // in force, as last seen
+    bool measured = false;                   // its cgroup has had two samples
     bool throttled = false;                  // at the last sample
     std::optional<MonotonicTime> differs{};  // since when not what Kubernetes says
     Millicores told;                         // which difference was told
@@ -124,8 +125,11 @@ class Pipeline::Impl {
   void configure(const policy::Settings& settings);
   bool replace(Pod& pod, Member member);
   bool due(MonotonicTime now);
+  bool looks() const { return tripwire_.armed() || expects_start_; }
   void sample(MonotonicTime now);
   void join();
+  std::optional<std::size_t> cgroupOf(const Pod& pod, std::size_t c) const;
+  bool begun(const Pod& pod) const;
   void see(Pod& pod, MonotonicTime now);
   bool runs(const Pod& pod) const;
   std::string notFound(const Pod& pod) const;
@@ -181,6 +185,7 @@ class Pipeline::Impl {
   std::optional<Millicores> machine_use_{};
 
   Tripwire tripwire_;
+  bool expects_start_ = false;  // of a pod that was prepared
   bool awaits_more_ = false;  // the last sample decided nothing: another one follows soon
   std::optional<MonotonicTime> due_{};
   MonotonicTime next_look_{};
@@ -233,12 +238,12 @@ bool Pipeline::Impl::bringsNews(const World& world) const {
   for (const std::shared_ptr<const kube::Pod>& object : world.pods) {
     if (object->phase != kube::PodPhase::kRunning) continue;
     const auto known = pods_.find(object->meta.uid.view());
-    if (known != pods_.end() && !known->second.member.started) return true;
+    if (known != pods_.end() && !begun(known->second)) return true;
   }
   for (const auto& allocation : world.allocations) {
     if (allocation->bounds() == nullptr) continue;
     const auto known = pods_.find(allocation->meta.name.view());
-    if (known != pods_.end() && known->second.member.started && !known->second.member.bounds) {
+    if (known != pods_.end() && begun(known->second) && !known->second.member.bounds) {
       return true;
     }
   }
@@ -324,7 +329,7 @@ const Outcome& Pipeline::Impl::tick() {
     kept_notes_.erase(kept_notes_.begin(),
                       kept_notes_.end() - static_cast<std::ptrdiff_t>(kKeptNotes));
   }
-  const bool look = tripwire_.armed() && next_look_ < *due_;
+  const bool look = looks() && next_look_ < *due_;
   outcome_.next = std::max<Nanos>((look ? next_look_ : *due_) - now, Nanos(0));
   return outcome_;
 }
@@ -338,10 +343,14 @@ bool Pipeline::Impl::due(MonotonicTime now) {
   if (now >= *due_ - slack) return true;
   if (world_ && world_->settings.sample_interval != settings_.sample_interval) return true;
   if (news_ && adaptive() && now - sampled_at_ >= whole / 4) return out_of_turn_ = true;
-  if (!tripwire_.armed() || now < next_look_) return false;
+  if (!looks() || now < next_look_) return false;
   const Nanos interval = Tripwire::interval(settings_.sample_interval);
   next_look_ = now + interval;
   if (next_look_ + interval > *due_) next_look_ = *due_;
+  if (expects_start_ && sampler_.structureChanged() && tripwire_.another(now)) {
+    return out_of_turn_ = true;
+  }
+  if (!tripwire_.armed()) return false;
   const auto total = root_->usage();
   out_of_turn_ = total && tripwire_.trips(now, *total);
   return out_of_turn_;
@@ -352,6 +361,7 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   news_ = false;
   const Nanos interval = settings_.sample_interval;
   due_ = due_ && !out_of_turn_ && *due_ + interval / 2 > now ? *due_ + interval : now + interval;
+  next_look_ = now + Tripwire::interval(interval);
   sampled_at_ = now;
   sampled_wall_ = clock_.wall();
   view_stale_ = true;
@@ -367,7 +377,7 @@ void Pipeline::Impl::sample(MonotonicTime now) {
   // The next sample decides, whatever begins meanwhile.
   awaits_more_ = began && !awaits_more_ && !changed && adaptive() && tripwire_.another(now);
   if (awaits_more_) {
-    due_ = now + Tripwire::interval(interval);
+    due_ = next_look_;
     tripwire_.disarm();
     outcome_.sampled = false;
     return;
@@ -389,15 +399,35 @@ void Pipeline::Impl::join() {
     pod.signals.reset();
     if (found != by_uid.end()) pod.signals = found->second;
     for (std::size_t c = 0; c < pod.containers.size(); ++c) {
-      const std::string& id = pod.member.containers[c].id;
-      pod.containers[c].signals.reset();
-      if (!pod.signals || id.empty()) continue;
-      const auto& members = signals[*pod.signals].containers;
-      const auto same = std::ranges::find(members, id, &sense::ContainerSignals::id);
-      if (same == members.end()) continue;
-      pod.containers[c].signals = static_cast<std::size_t>(same - members.begin());
+      pod.containers[c].signals = cgroupOf(pod, c);
     }
   }
+}
+
+// Where the container's cgroup is among those of its pod. The kubelet tells the id up to a second
+// after the container began to run. Until then the container is the only cgroup with its limit, if
+// no other container of the pod has that limit; the pause container has none.
+std::optional<std::size_t> Pipeline::Impl::cgroupOf(const Pod& pod, std::size_t c) const {
+  if (!pod.signals) return std::nullopt;
+  const MemberContainer& member = pod.member.containers[c];
+  const auto& cgroups = signalsOf(pod)->containers;
+  const auto is = [&](const sense::ContainerSignals& cgroup) {
+    if (!member.id.empty()) return cgroup.id == member.id;
+    if (pod.member.started || !member.distinct) return false;
+    if (cgroup.cgroup == pod.containers[c].cgroup) return true;  // with another limit by now
+    const auto limit = cgroup.cpu.limit ? cgroup.cpu.limit->millicores() : std::nullopt;
+    return limit && control::roundUp(*limit) == control::roundUp(member.spec_limit);
+  };
+  const auto found = std::ranges::find_if(cgroups, is);
+  if (found == cgroups.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - cgroups.begin());
+}
+
+// Whether the pod runs, as the kubelet says or as its cgroups show before that.
+bool Pipeline::Impl::begun(const Pod& pod) const {
+  return pod.member.started || std::ranges::all_of(pod.containers, [](const Container& container) {
+           return container.signals.has_value();
+         });
 }
 
 // Which limits are in force.
@@ -525,7 +555,7 @@ void Pipeline::Impl::tellMissing(MonotonicTime now) {
 }
 
 bool Pipeline::Impl::decidable(const Pod& pod) const {
-  return pod.member.managed() && pod.member.started &&
+  return pod.member.managed() && begun(pod) &&
          std::ranges::all_of(pod.containers,
                              [](const Container& c) { return c.limit.has_value(); });
 }
@@ -538,7 +568,7 @@ bool Pipeline::Impl::fresh(const Pod& pod, MonotonicTime now) const {
     const Container& container = pod.containers[c];
     const MemberContainer& member = pod.member.containers[c];
     if (!container.limit) return false;
-    if (member.reported && !member.running) continue;
+    if (!container.signals && member.reported && !member.running) continue;
     if (!container.signals) return false;
     if (signals->containers[*container.signals].cpu.good_until < now) return false;
   }
@@ -555,8 +585,10 @@ bool Pipeline::Impl::throttlingBegan() {
       if (!pod.place || !container.signals) continue;
       const demand::Need& need = loop_.needs()[*pod.signals].containers[*container.signals].need;
       const bool throttled = need.blocked > Millicores(1);
-      began |= throttled && !container.throttled;
+      // The first interval of a new container has no part without the load.
+      began |= throttled && !container.throttled && container.measured;
       container.throttled = throttled;
+      container.measured = signalsOf(pod)->containers[*container.signals].cpu.known();
     }
   }
   return began;
@@ -645,7 +677,7 @@ node::Container Pipeline::Impl::loopContainer(const Pod& pod, std::size_t c) con
   const MemberContainer& member = pod.member.containers[c];
   return {.name = member.name,
           .signals = container.signals,
-          .stopped = member.reported && !member.running,
+          .stopped = member.reported && !member.running && !container.signals,
           .limit = container.limit.value_or(Millicores(0)),
           .declared = member.declared,
           .request = member.request};
@@ -662,7 +694,7 @@ void Pipeline::Impl::speak(MonotonicTime now) {
   for (auto& [uid, pod] : pods_) {
     const bool judged = pod.member.bounds.has_value();
     if (!pod.member.left_alone.empty() || (judged && !pod.place)) continue;
-    if (!pod.member.started) {
+    if (!begun(pod)) {
       // Its object is made now, so that its bounds are there when it starts.
       if (!pod.said) wish(pod, specOf(pod), false, now);
       continue;
@@ -732,8 +764,16 @@ Spec Pipeline::Impl::specOf(const Pod& pod) const {
 void Pipeline::Impl::arm(MonotonicTime now) {
   std::optional<Millicores> room;
   bool at_limit = false;
+  bool just_begun = false;  // a container that nothing can be said of before another sample
+  expects_start_ = false;
   const Nanos look = Tripwire::interval(settings_.sample_interval);
   if (adaptive() && decision_ != nullptr && look * 2 <= *due_ - now) {
+    for (const auto& [uid, pod] : pods_) {
+      expects_start_ |= pod.member.left_alone.empty() && !begun(pod);
+      for (const Container& container : pod.containers) {
+        just_begun |= pod.place && container.signals && !container.measured;
+      }
+    }
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const control::PodDecision& decision = decision_->pods[i];
       const control::Pod& pod = loop_.input().pods[i];
@@ -748,16 +788,15 @@ void Pipeline::Impl::arm(MonotonicTime now) {
       }
     }
   }
-  // The kernel tells of throttling when it ends, and who stands at a limit uses no more: there
+  // The kernel tells of throttling when it ends, and a container at its limit uses no more: there
   // would be nothing to look for.
-  if (at_limit && tripwire_.another(now)) {
-    due_ = now + look;
+  if ((at_limit || just_begun) && tripwire_.another(now)) {
+    due_ = next_look_;
     tripwire_.disarm();
     return;
   }
   if (!machine_total_ || !machine_use_) room.reset();
   tripwire_.arm(now, machine_total_.value_or(Nanos(0)), machine_use_.value_or(Millicores(0)), room);
-  next_look_ = now + look;
 }
 
 const View& Pipeline::Impl::view() {
@@ -783,7 +822,7 @@ const View& Pipeline::Impl::view() {
 std::string Pipeline::Impl::whyUndecided(const Pod& pod) const {
   if (!pod.member.left_alone.empty()) return pod.member.left_alone;
   if (!node_) return "its node is not known yet";
-  if (!pod.member.started) return "it does not run yet";
+  if (!begun(pod)) return "it does not run yet";
   if (!pod.signals) return "its cgroup is not found";
   if (!std::ranges::all_of(pod.containers, [](const Container& c) { return c.limit.has_value(); }))
     return "its limits are not in force yet, or cannot be read";

@@ -114,7 +114,12 @@ class Decider {
 
   Decision decide() {
     begin();
-    const bool unstarted = pod_.phase != kube::PodPhase::kRunning;
+    // The agent desires more than the declared limit as soon as the pod's cgroups show that it
+    // runs, which is up to a second before the kubelet says so.
+    const bool raised_early = policy_.managed && s_.allocation != nullptr &&
+                              s_.allocation->desired > policy_.limit();
+    const bool unstarted =
+        pod_.phase != kube::PodPhase::kRunning && !raised_early && !memory_.attempt;
     if (pod_.meta.generation < memory_.generation) {
       // The cache has not caught up with what we wrote.
       decision_.status.reset();

@@ -155,6 +155,34 @@ TEST(Decide, TheOriginalIsKeptBeforeTheFirstResize) {
   EXPECT_EQ(decision.to, 500_m);
 }
 
+TEST(Decide, APodThatIsNotSaidToRunWaitsUnlessItsAgentSawItRun) {
+  World world{.annotations = kOriginal200, .original = kRecorded200};
+  world.phase = "Pending";
+  PodMemory memory;
+  Decision decision = world.decide(memory);
+  EXPECT_EQ(decision.act, Act::kNothing);
+  EXPECT_EQ(decision.status->reason, "waits for the pod to run");
+  world.desire("150m");
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing) << "a decrease waits";
+  world.desire("500m");
+  decision = world.decide(memory);
+  EXPECT_EQ(onlyLimit(decision), 500_m) << decision.status->reason;
+
+  // On its way: still Pending in the cache.
+  world.limit = "500m";
+  world.generation = 2;
+  memory.attempt = resize::adopt(*world.pod_, decision.request);
+  memory.attempt->generation = 2;
+  memory.attempt_since = world.now;
+  memory.ours = std::vector<podallocation::OriginalCpu>{{"main", 100_m, 500_m}};
+  EXPECT_FALSE(world.decide(memory).status) << "one status for the whole decision";
+  world.phase = "Running";
+  world.in_force = "500m";
+  world.observed = 2;
+  decision = world.decide(memory);
+  EXPECT_EQ(decision.status->phase, Phase::kApplied);
+}
+
 TEST(Decide, LimitsAreWrittenInSteps) {
   World world = managed("200m", "503m");
   EXPECT_EQ(onlyLimit(world.decide()), 510_m);
@@ -619,12 +647,6 @@ TEST(Decide, AnotherNodesDecisionIsRefused) {
   EXPECT_EQ(decision.act, Act::kNothing);
   EXPECT_EQ(decision.status->phase, Phase::kFailed);
   EXPECT_NE(decision.status->reason.find("n9"), std::string::npos);
-}
-
-TEST(Decide, APodThatDoesNotRunYetWaits) {
-  World world = managed("200m", "500m");
-  world.phase = "Pending";
-  EXPECT_EQ(world.decide().act, Act::kNothing);
 }
 
 TEST(PublishedBounds, AreCalm) {

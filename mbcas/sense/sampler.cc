@@ -89,7 +89,7 @@ std::span<const PodSignals> Sampler::tick() {
   ++counters_.ticks;
   last_tick_ = now;
   if (std::exchange(met_gone_, false)) source_->distrust();
-  if (source_->refresh(now) || incomplete_) synchronise();
+  if (structureChanged()) synchronise();
   for (std::size_t i = 0; i < pods_.size(); ++i) samplePod(pods_[i], signals_[i]);
   return signals_;
 }
@@ -117,9 +117,14 @@ bool Sampler::comparable(MonotonicTime now, WallTime wall) {
   return good;
 }
 
+bool Sampler::structureChanged() {
+  outdated_ |= source_->refresh(clock_.monotonic());
+  return outdated_;
+}
+
 // Takes over the pods of the source: what is still the same cgroup keeps its counters.
 void Sampler::synchronise() {
-  incomplete_ = false;
+  outdated_ = false;
   // Nothing, to be tried again, if it is gone already or not yet there in every hierarchy.
   const auto open = [&](const std::string& path, std::uint64_t inode) {
     Result<std::unique_ptr<kernel::CgroupReader>> cgroup = source_->open(path);
@@ -128,7 +133,7 @@ void Sampler::synchronise() {
       opened = *std::move(cgroup);
       opened->logReads(log_);
     }
-    incomplete_ |= !opened;
+    outdated_ |= !opened;
     return opened;
   };
   std::vector<Pod> pods;

@@ -43,6 +43,10 @@ class Sampler {
 
   void setInterval(Nanos interval) { options_.interval = interval; }
 
+  // Whether a pod or a container came or went since the last tick, which the next tick takes over.
+  // Far cheaper than a tick.
+  bool structureChanged();
+
   // Somebody changed this pod's limits: they are read at the next tick.
   void limitChanged(std::string_view uid);
 
@@ -102,7 +106,8 @@ class Sampler {
   MonotonicTime last_tick_{};
   Nanos wall_offset_{0};  // wall time minus monotonic time
   bool met_gone_ = false;
-  bool incomplete_ = false;  // a cgroup of the source could not be opened
+  // The pods of the source are others than those here, or a cgroup of one could not be opened.
+  bool outdated_ = false;
   std::vector<int>* log_ = nullptr;
 };
 
