@@ -56,7 +56,7 @@ class Reconciler {
         memory.asked = pod.generation;
         continue;
       }
-      if (decision.act == Act::kKeepOriginal) keep(pod, *decision.status);
+      if (decision.act == Act::kKeepOriginal) keep(pod, situation.policy.original);
       if (decision.act == Act::kForgetOriginal) pod.annotations.clear();
       if (decision.act == Act::kResize) {
         resize(pod, decision, memory);
@@ -71,8 +71,8 @@ class Reconciler {
     ADD_FAILURE() << pod.uid << ": no end of decisions";
   }
 
-  void keep(ModelPod& pod, const podallocation::Status& status) {
-    const std::string patch = podallocation::annotateOriginal(*pod.object, status.original);
+  void keep(ModelPod& pod, const std::vector<podallocation::OriginalCpu>& original) {
+    const std::string patch = podallocation::annotateOriginal(*pod.object, original);
     const std::size_t key = patch.find(R"("mbcas.io/original)");
     pod.annotations = "," + patch.substr(key, patch.size() - key - 3);
     cluster_.touch(pod);

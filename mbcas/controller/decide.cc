@@ -328,14 +328,14 @@ class Decider {
     }
     if (!manages()) return leaveAlone("left alone: " + policy_.reason);
     if (s_.agent_silent) return giveBack(policy_.original);
-    // The pod has lost its way back: whoever may patch pods can remove an annotation.
-    if (recorded() && !hasOriginal(pod_) && !s_.dry_run) return keep(policy_.original);
     manage();
-  }
-
-  void keep(std::vector<OriginalCpu> original) {
-    decision_.act = Act::kKeepOriginal;
-    decision_.status->original = std::move(original);
+    // The pod has no copy of its way back: it was resized for the first time, or someone removed the
+    // annotation. The copy waits until nothing else is to be done. The kubelet takes a second for
+    // every version of a pod, so an annotation before a resize would delay the resize by as much;
+    // and what counts, the status, is already written.
+    if (decision_.act == Act::kNothing && recorded() && !hasOriginal(pod_) && !s_.dry_run) {
+      decision_.act = Act::kKeepOriginal;
+    }
   }
 
   void forget(Purpose purpose) {
@@ -478,7 +478,9 @@ class Decider {
     }
     if (!recorded()) {
       say(Phase::kPending, wanted, "is about to be resized");
-      return keep(changed() ? policy_.original : podallocation::currentCpu(pod_));
+      decision_.act = Act::kRecordOriginal;
+      decision_.status->original = changed() ? policy_.original : podallocation::currentCpu(pod_);
+      return;
     }
     if (const auto rejection = resize::check(pod_, request))
       return fail(wanted, rejection->message);

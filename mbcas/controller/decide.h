@@ -67,7 +67,8 @@ struct Situation {
 enum class Act : std::uint8_t {
   kNothing,
   kAskWho,          // who wrote the limits that stand in the spec?
-  kKeepOriginal,    // record status->original in the allocation's status and on the pod
+  kRecordOriginal,  // write status->original to the allocation's status: before the first resize
+  kKeepOriginal,    // copy it to the pod's annotation: after that resize
   kForgetOriginal,  // all is as it was declared, or as another writer has declared it since
   kResize,
 };

@@ -137,22 +137,36 @@ TEST(Decide, BootstrapPublishesBounds) {
   EXPECT_EQ(decision.status->bounds->ceiling, 4000_m);
 }
 
-TEST(Decide, TheOriginalIsKeptBeforeTheFirstResize) {
+TEST(Decide, TheOriginalIsRecordedBeforeTheFirstResizeAndCopiedToThePodAfterwards) {
   World world;
   world.desire("500m");
   const Decision first = world.decide();
-  EXPECT_EQ(first.act, Act::kKeepOriginal);
+  EXPECT_EQ(first.act, Act::kRecordOriginal);
   EXPECT_EQ(first.status->original,
             (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 200_m}}));
-  // Recorded, but the process ended before the pod carried it.
   world.original = kRecorded200;
-  EXPECT_EQ(world.decide().act, Act::kKeepOriginal);
-  world.annotations = kOriginal200;
   const Decision decision = world.decide();
-  EXPECT_EQ(onlyLimit(decision), 500_m);
+  EXPECT_EQ(onlyLimit(decision), 500_m) << "no other version of the pod comes before";
   EXPECT_EQ(decision.purpose, Purpose::kManage);
   EXPECT_EQ(decision.from, 200_m);
   EXPECT_EQ(decision.to, 500_m);
+
+  PodMemory memory;
+  world.limit = "500m";
+  world.generation = 2;
+  memory.attempt = resize::adopt(*world.pod_, decision.request);
+  memory.attempt->generation = 2;
+  memory.attempt_since = world.now;
+  memory.ours = std::vector<podallocation::OriginalCpu>{{"main", 100_m, 500_m}};
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing) << "the kubelet is not disturbed";
+  world.in_force = "500m";
+  world.observed = 2;
+  EXPECT_EQ(world.decide(memory).act, Act::kKeepOriginal);
+  // The process ended before the pod carried it.
+  world.allocation_status = R"({"phase":"Applied","observedDesired":"500m"})";
+  EXPECT_EQ(world.decide().act, Act::kKeepOriginal);
+  world.annotations = kOriginal200;
+  EXPECT_EQ(world.decide(memory).act, Act::kNothing);
 }
 
 TEST(Decide, APodThatIsNotSaidToRunWaitsUnlessItsAgentSawItRun) {
@@ -386,7 +400,7 @@ TEST(Decide, AnotherWritersResizeIsNotTakenBack) {
     // Once the kubelet has done it, or it was withdrawn, the pod is managed as ever.
     world.limit = "200m";
     world.conditions.clear();
-    EXPECT_EQ(world.decide(memory).act, Act::kKeepOriginal);
+    EXPECT_EQ(world.decide(memory).act, Act::kRecordOriginal);
   }
 }
 
@@ -431,8 +445,6 @@ TEST(Decide, AnAnnotationIsNoAuthority) {
   EXPECT_EQ(onlyLimit(world.decide()), 200_m) << "what the status recorded";
   world.annotations.clear();
   EXPECT_EQ(world.decide().act, Act::kKeepOriginal) << "it gets its way back again";
-  EXPECT_EQ(world.decide().status->original,
-            (std::vector<podallocation::OriginalCpu>{{"main", 100_m, 200_m}}));
   // Without a record: never beyond the node, and the request stays.
   World lost = managed("500m", "500m");
   lost.original.clear();

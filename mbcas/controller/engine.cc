@@ -94,12 +94,12 @@ std::string_view name(Step step) {
       return "decided";
     case Step::kOriginalRecorded:
       return "original-recorded";
-    case Step::kOriginalKept:
-      return "original-kept";
     case Step::kResizeSent:
       return "resize-sent";
     case Step::kActuated:
       return "actuated";
+    case Step::kOriginalKept:
+      return "original-kept";
     case Step::kStatusWritten:
       return "status-written";
     case Step::kOriginalForgotten:
@@ -585,11 +585,27 @@ class Engine::Impl {
           return Reconciled::failed(asked.error());
         continue;
       }
-      if (decision.act == Act::kKeepOriginal) {
+      if (decision.act == Act::kRecordOriginal) {
         after(Step::kDecided);
-        if (auto kept = keepOriginal(*pod, *allocation, *decision.status, entry); !kept) {
-          return annotationFailed(kept.error(), "keeping the original resources");
+        auto recorded = applyStatus(*allocation, *decision.status);
+        if (!recorded) return writeFailed(recorded.error(), "recording the original resources");
+        entry.allocation = *std::move(recorded);
+        after(Step::kOriginalRecorded);
+        continue;
+      }
+      if (decision.act == Act::kKeepOriginal) {
+        // First, so that a policy that refuses the annotation does not keep the status from users.
+        if (auto written = writeStatus(*pod, *allocation, *std::move(decision.status),
+                                       situation.policy.declared(), entry);
+            !written) {
+          return Reconciled::failed(written.error());
         }
+        auto kept = client_.patch<kube::Pod>(
+            pod->meta.namespace_, pod->meta.name, kube::PatchType::kMerge,
+            podallocation::annotateOriginal(*pod, situation.policy.original),
+            {.field_manager = kControllerManager});
+        if (!kept) return writeFailed(kept.error(), "annotating the original resources");
+        entry.pod = *std::move(kept);
         after(Step::kOriginalKept);
         continue;
       }
@@ -598,7 +614,7 @@ class Engine::Impl {
           auto gone = client_.patch<kube::Pod>(pod->meta.namespace_, pod->meta.name,
                                                kube::PatchType::kMerge, forgetOriginal(*pod),
                                                {.field_manager = kControllerManager});
-          if (!gone) return annotationFailed(gone.error(), "forgetting the original resources");
+          if (!gone) return writeFailed(gone.error(), "forgetting the original resources");
           entry.pod = *std::move(gone);
         }
         if (allocation && decision.status) {
@@ -662,26 +678,7 @@ class Engine::Impl {
   }
 
   // The status first: it is what is believed later.
-  kube::ApiResult<void> keepOriginal(const kube::Pod& pod, const PodAllocation& allocation,
-                                     const podallocation::Status& status, Entry& entry) {
-    if (allocation.originalValue() != status.original) {
-      auto recorded = applyStatus(allocation, status);
-      if (!recorded) return kube::apiFailure(std::move(recorded).error());
-      entry.allocation = *std::move(recorded);
-      after(Step::kOriginalRecorded);
-    }
-    // An annotation that is there already is never rewritten; the status is what counts.
-    if (hasOriginal(pod)) return {};
-    auto kept =
-        client_.patch<kube::Pod>(pod.meta.namespace_, pod.meta.name, kube::PatchType::kMerge,
-                                 podallocation::annotateOriginal(pod, status.original),
-                                 {.field_manager = kControllerManager});
-    if (!kept) return kube::apiFailure(std::move(kept).error());
-    entry.pod = *std::move(kept);
-    return {};
-  }
-
-  static Reconciled annotationFailed(const kube::ApiError& error, std::string_view what) {
+  static Reconciled writeFailed(const kube::ApiError& error, std::string_view what) {
     // The pod has changed or gone since: the watch will say so.
     if (error.notFound()) return Reconciled::done();
     if (error.conflict()) return Reconciled::again(std::chrono::milliseconds(200));
@@ -868,8 +865,9 @@ class Engine::Impl {
     entry.allocation = *std::move(written);
     after(Step::kStatusWritten);
     // An allocation that never had a status was preceded by what the pod declared.
+    const bool resized = hasOriginal(pod) || !before.original.empty();
     const std::optional<Millicores> was =
-        before.applied || !hasOriginal(pod) ? before.applied : std::optional(declared);
+        before.applied || !resized ? before.applied : std::optional(declared);
     if (status.applied && was && *status.applied != *was) {
       const bool raised = *status.applied > *was;
       note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",

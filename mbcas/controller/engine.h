@@ -29,15 +29,15 @@ namespace mbcas::controller {
 enum class Step : std::uint8_t {
   kDecided,           // nothing was done yet
   kOriginalRecorded,  // the original is in the allocation's status
-  kOriginalKept,      // and in the pod's annotation
   kResizeSent,        // the server has accepted the resize
   kActuated,          // the kubelet has done it; the status does not say so yet
   kStatusWritten,
+  kOriginalKept,       // the original is in the pod's annotation, too
   kOriginalForgotten,  // restored, and the annotation is gone
 };
 inline constexpr Step kSteps[] = {
-    Step::kDecided,  Step::kOriginalRecorded, Step::kOriginalKept,     Step::kResizeSent,
-    Step::kActuated, Step::kStatusWritten,    Step::kOriginalForgotten};
+    Step::kDecided,       Step::kOriginalRecorded, Step::kResizeSent,       Step::kActuated,
+    Step::kStatusWritten, Step::kOriginalKept,     Step::kOriginalForgotten};
 std::string_view name(Step step);
 
 struct EngineOptions {

@@ -43,7 +43,7 @@ TEST_F(ControllerApiTest, RaisesAndLowers) {
 
   desire(*pod, 500_m);
   expectApplied(*pod, 500_m);
-  EXPECT_EQ(annotation("p"), R"({"main":{"request":"100m","limit":"200m"}})");
+  expectAnnotation("p", R"({"main":{"request":"100m","limit":"200m"}})");
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "CPULimitRaised"); }));
 
   desire(*pod, 200_m);
@@ -573,7 +573,7 @@ TEST_F(ControllerApiTest, SomebodyElsesLimitBecomesTheDeclaredOne) {
       {.subresource = "resize", .field_manager = "somebody"}));
   EXPECT_TRUE(eventually([&] { return hasEvent(*pod, "DeclaredChanged"); })) << describe(*pod);
   expectApplied(*pod, 900_m);  // still what the agent desires
-  EXPECT_EQ(annotation("p"), R"({"main":{"request":"100m","limit":"600m"}})");
+  expectAnnotation("p", R"({"main":{"request":"100m","limit":"600m"}})");
   annotate("p", "mbcas.io/managed", "false");
   EXPECT_TRUE(eventually([&] { return limitOf("p") == 600_m; })) << describe(*pod);
 }

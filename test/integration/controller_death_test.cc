@@ -88,7 +88,7 @@ TEST_F(ControllerDeathTest, AtEveryStepOfARaise) {
     const auto second = controllerUntil("never");
     second->waitForOutput();
     expectApplied(*pod, 500_m);
-    EXPECT_EQ(annotation(name), R"({"main":{"request":"100m","limit":"200m"}})");
+    expectAnnotation(name, R"({"main":{"request":"100m","limit":"200m"}})");
     EXPECT_EQ(kubelet->actuated(name), 1) << "once, whoever did it";
     second->signal(SIGTERM);
     EXPECT_EQ(second->wait(), 0);

@@ -211,6 +211,10 @@ class ControllerTest : public KubeTest {
     return std::string(
         kube::find(now->meta.annotations, podallocation::kOriginalResources).value_or(""));
   }
+  // The copy of the original follows the resize.
+  void expectAnnotation(const std::string& pod, const std::string& original) {
+    EXPECT_TRUE(eventually([&] { return annotation(pod) == original; })) << annotation(pod);
+  }
   void annotate(const std::string& pod, const std::string& key, const std::string& value) {
     const auto done =
         admin->patch<Pod>(ns, pod, kube::PatchType::kMerge,
