@@ -42,10 +42,9 @@ std::string takeContainers(const kube::Pod& pod, const podallocation::PodAllocat
     MemberContainer& taken = member.containers.emplace_back();
     taken.name = managed->name;
     taken.limit = taken.spec_limit = managed->limit;
-    taken.distinct =
-        std::ranges::count_if(pod.containers, [&](const kube::Container& other) {
-          return other.limits.cpu() == managed->limit;
-        }) == 1;
+    taken.distinct = std::ranges::count_if(pod.containers, [&](const kube::Container& other) {
+                       return other.limits.cpu() == managed->limit;
+                     }) == 1;
     taken.declared = managed->declared;
     taken.request = requests_follow ? Millicores(0) : managed->request;
     request += managed->request;

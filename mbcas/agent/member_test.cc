@@ -63,17 +63,16 @@ TEST(Member, HasWhatThePodSays) {
 }
 
 TEST(Member, KnowsWhichLimitsAreDistinct) {
-  const Member member =
-      memberOf(*podWith("",
-                        R"(,"initContainers":[
+  const Member member = memberOf(*podWith("",
+                                          R"(,"initContainers":[
                            {"name":"init","resources":{"limits":{"cpu":"300m"}}}],"containers":[
                            {"name":"a","resources":{"limits":{"cpu":"200m"}}},
                            {"name":"b","resources":{"limits":{"cpu":"0.2"}}},
                            {"name":"c","resources":{"limits":{"cpu":"300m"}}},
                            {"name":"d","resources":{"limits":{"cpu":"400m"}}},
                            {"name":"e"}])",
-                        kRunning),
-               nullptr, {});
+                                          kRunning),
+                                 nullptr, {});
   ASSERT_EQ(member.containers.size(), 4u);
   EXPECT_FALSE(member.containers[0].distinct);
   EXPECT_FALSE(member.containers[1].distinct);

@@ -186,7 +186,7 @@ class Pipeline::Impl {
 
   Tripwire tripwire_;
   bool expects_start_ = false;  // of a pod that was prepared
-  bool awaits_more_ = false;  // the last sample decided nothing: another one follows soon
+  bool awaits_more_ = false;    // the last sample decided nothing: another one follows soon
   std::optional<MonotonicTime> due_{};
   MonotonicTime next_look_{};
   bool out_of_turn_ = false;

@@ -116,8 +116,8 @@ class Decider {
     begin();
     // The agent desires more than the declared limit as soon as the pod's cgroups show that it
     // runs, which is up to a second before the kubelet says so.
-    const bool raised_early = policy_.managed && s_.allocation != nullptr &&
-                              s_.allocation->desired > policy_.limit();
+    const bool raised_early =
+        policy_.managed && s_.allocation != nullptr && s_.allocation->desired > policy_.limit();
     const bool unstarted =
         pod_.phase != kube::PodPhase::kRunning && !raised_early && !memory_.attempt;
     if (pod_.meta.generation < memory_.generation) {
@@ -329,10 +329,10 @@ class Decider {
     if (!manages()) return leaveAlone("left alone: " + policy_.reason);
     if (s_.agent_silent) return giveBack(policy_.original);
     manage();
-    // The pod has no copy of its way back: it was resized for the first time, or someone removed the
-    // annotation. The copy waits until nothing else is to be done. The kubelet takes a second for
-    // every version of a pod, so an annotation before a resize would delay the resize by as much;
-    // and what counts, the status, is already written.
+    // The pod has no copy of its way back: it was resized for the first time, or someone removed
+    // the annotation. The copy waits until nothing else is to be done. The kubelet takes a second
+    // for every version of a pod, so an annotation before a resize would delay the resize by as
+    // much; and what counts, the status, is already written.
     if (decision_.act == Act::kNothing && recorded() && !hasOriginal(pod_) && !s_.dry_run) {
       decision_.act = Act::kKeepOriginal;
     }

@@ -32,8 +32,9 @@ class Processes:
     """The CPU time of marked processes and their descendants, dead ones included.
 
     The kernel adds the time of a child to its parent's when the parent waits for it. So the living
-    count with their children's times, and a process that vanished counts on by itself only if it
-    had no marked parent that could have waited for it. read() has to be called every second or so.
+    count with their children's times, and a process that vanished counts on by itself only if no
+    marked ancestor is left: the parents in between have vanished since the last reading, and each
+    was waited for as the child was. read() has to be called every second or so.
     """
 
     def __init__(self):
@@ -70,8 +71,10 @@ class Processes:
             if mark:
                 seen[key] = (keys.get(parent), seconds)
         for key in self.seen.keys() - seen.keys():
-            parent, seconds = self.seen[key]
-            if parent not in seen:
+            ancestor, seconds = self.seen[key]
+            while ancestor in self.seen and ancestor not in seen:
+                ancestor = self.seen[ancestor][0]
+            if ancestor not in seen:
                 self.lost[self.marks[key]] = self.lost.get(self.marks[key], 0.0) + seconds
         self.marks, self.seen = marks, seen
         totals = dict(self.lost)
