@@ -55,7 +55,20 @@ def titled(link, page):
     return f"[{title[1]}]({link[1]}{link[2] or ''})" if title else link[0]
 
 
+def expanded(nav):
+    """FOLDER/* in the navigation is every page of that folder, its README first."""
+    if isinstance(nav, list):
+        return [expanded(item) for item in nav]
+    if isinstance(nav, dict):
+        return {title: expanded(item) for title, item in nav.items()}
+    if not nav.endswith("/*"):
+        return nav
+    names = sorted(path.name for path in (ROOT / "docs" / nav[:-2]).glob("*.md"))
+    return [nav[:-1] + name for name in sorted(names, key=lambda name: name != "README.md")]
+
+
 def on_config(config):
+    config.nav = expanded(config.nav)
     config.mdx_configs["toc"]["slugify"] = slug
     return config
 
