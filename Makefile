@@ -60,6 +60,11 @@ images: build ## Build the images as archives, no engine needed; DOCKER=1 also l
 release: setup ## Everything of a release into build/dist, of this commit; REGISTRY=... for its images
 	@scripts/release $(if $(REGISTRY),--registry "$(REGISTRY)")
 
+.PHONY: site
+site: ## The documents as a site with search in build/site, every link checked
+	@scripts/setup site
+	@scripts/site
+
 .PHONY: unit
 unit: build ## Unit and property tests only; seconds
 	@ctest --test-dir build/release -L unit --output-on-failure -j $(JOBS)

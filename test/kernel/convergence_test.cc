@@ -1,5 +1,5 @@
 // Loads of known demand on the real kernel, with the limit following the estimate. Prints the table
-// that docs/sensing.md contains:  build/release/test/kernel/kernel_convergence_test | grep '^|'
+// of docs/sensing-figures.md:  build/release/test/kernel/kernel_convergence_test | grep '^|'
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // How the kernel's counters relate to the work that was really blocked. Prints the table that
-// docs/sensing.md contains:  build/release/test/kernel/kernel_counters_test | grep '^|'
+// docs/sensing-figures.md contains:  build/release/test/kernel/kernel_counters_test | grep '^|'
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
