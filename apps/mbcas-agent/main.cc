@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "apps/common/address.h"
@@ -24,6 +25,7 @@
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/agent/agent.h"
 #include "mbcas/agent/metrics.h"
+#include "mbcas/agent/observe.h"
 #include "mbcas/agent/replay.h"
 #include "mbcas/agent/sight.h"
 #include "mbcas/agent/startup.h"
@@ -36,6 +38,15 @@
 namespace mbcas {
 namespace {
 
+constexpr const char* kObserveFooter = R"(Examples:
+  mbcas-agent observe --once
+  kubectl -n mbcas-system exec ds/mbcas-agent -- mbcas-agent observe --for 1m
+
+Reads the socket of the running agent in the same container. `mbcas top`, `explain` and `ui` start
+it there. At most 4 may observe an agent at once, because they share its CPU and memory.
+
+Exit code: 0 done, 1 the agent does not show its state, 2 used wrongly.)";
+
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
@@ -45,6 +56,7 @@ constexpr const char* kFooter = R"(Examples:
   mbcas-agent --kubeconfig ~/.kube/config --node-name node-1 --once
   mbcas-agent --replay capture.json --cpus 4      # what tools/capture-cgroups recorded
   mbcas-agent --probe ready --probe-socket /run/mbcas/probe.sock
+  mbcas-agent observe --for 1m                    # in the container of a running agent
 
 Each decision that was written is a JSON line on standard output, everything else one on standard
 error. SIGUSR1 prints the state of the node as one line of JSON.
@@ -82,6 +94,8 @@ struct Flags {
   bool dry_run = false;
   bool once = false;
   bool adaptive = true;
+  bool observe_once = false;
+  agent::ObserveOptions observe;
 };
 
 // Small, and staying small: one arena for the few threads, and what is freed goes back.
@@ -198,6 +212,44 @@ int probe(const Flags& flags) {
   return kFailed;
 }
 
+// Less important than the agent, whose container it is in: the agent's work comes first, and if
+// memory runs out there, this process is ended and not the agent.
+void stepBack() {
+  (void)::nice(19);
+  if (std::FILE* const file = std::fopen("/proc/self/oom_score_adj", "we")) {
+    (void)std::fputs("1000", file);
+    (void)std::fclose(file);
+  }
+}
+
+int observe(const Flags& flags) {
+  const auto failed = [](const std::string& message, int code) {
+    fmt::print(stderr, "mbcas-agent: {}\n", message);
+    return code;
+  };
+  if (flags.state_socket.empty()) {
+    return failed("observe needs --state-socket, that of the running agent", kUsage);
+  }
+  stepBack();
+  ::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): the write fails then
+  const Result<agent::ObserverPlace> place = agent::ObserverPlace::take(flags.state_socket);
+  if (!place) return failed(place.error().message(), kFailed);
+  agent::ObserveOptions options = flags.observe;
+  options.socket = flags.state_socket;
+  if (flags.observe_once) options.at_most = Nanos(0);
+  const Result<void> ended = agent::observe(
+      options, SystemClock(),
+      [](std::string_view line) {
+        return std::fwrite(line.data(), 1, line.size(), stdout) == line.size() &&
+               std::fflush(stdout) == 0;
+      },
+      [](Nanos time) {
+        std::this_thread::sleep_for(time);
+        return true;
+      });
+  return ended ? kDone : failed(ended.error().message(), kFailed);
+}
+
 int run(const Flags& flags) {
   const int signals = blockSignals();
   Log log(flags.log_level == "error");
@@ -243,12 +295,12 @@ int run(const Flags& flags) {
   } else if (flags.log_level == "info") {
     options.decision = [&](const std::string& json) { out.write(json); };
   }
-  if (!flags.state_socket.empty()) {
+  // A second program in the agent's container has the same environment.
+  if (!flags.state_socket.empty() && !flags.once) {
     Result<LocalSocket> socket = LocalSocket::listen(flags.state_socket);
     if (!socket) return failed("--state-socket: " + socket.error().message());
     options.socket = *std::move(socket);
   }
-  // A second program in the agent's container has the same environment.
   if (!flags.probe_socket.empty() && !flags.once) {
     Result<LocalSocket> socket = LocalSocket::listen(flags.probe_socket);
     if (!socket) return failed("--probe-socket: " + socket.error().message());
@@ -277,6 +329,23 @@ int run(const Flags& flags) {
     for (const agent::PodView& pod : view.pods) out.write(agent::decisionJson(view, pod));
   }
   return kDone;
+}
+
+// A time as 500ms, 30s or 10m.
+void addTime(CLI::App& app, const char* name, Nanos& time, const char* help) {
+  app.add_option_function<std::string>(
+         name,
+         [&time, name](const std::string& text) {
+           const Result<Nanos> parsed = policy::parseDuration(text);
+           if (!parsed || *parsed < std::chrono::milliseconds(100) ||
+               *parsed > std::chrono::hours(24)) {
+             throw CLI::ValidationError(name, text + " is not a duration from 100ms to 24h");
+           }
+           time = *parsed;
+         },
+         help)
+      ->type_name("DURATION")
+      ->default_str(policy::formatDuration(time));
 }
 
 }  // namespace
@@ -309,7 +378,8 @@ int main(int argc, char** argv) {
   app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)");
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
-  app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH");
+  app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH")
+      ->envname("MBCAS_STATE_SOCKET");
   app.add_option("--probe-socket", flags.probe_socket, "A Unix socket that answers probes: PATH")
       ->envname("MBCAS_PROBE_SOCKET");
   app.add_option("--probe", flags.probe,
@@ -351,11 +421,19 @@ int main(int argc, char** argv) {
       {"exclude-namespaces", "Comma-separated"},
   };
   addSettings(app, kSettings, flags.settings);
+  CLI::App* const observing = app.add_subcommand(
+      "observe", "Print what the running agent sees, a line of JSON for each of its samples");
+  observing->footer(kObserveFooter);
+  observing->fallthrough();  // --state-socket may come behind it
+  observing->add_flag("--once", flags.observe_once, "Print one line, and end");
+  addTime(*observing, "--interval", flags.observe.interval, "Between two looks");
+  addTime(*observing, "--for", flags.observe.at_most, "Then it ends, so that none is forgotten");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }
+  if (observing->parsed()) return observe(flags);
   if (!flags.probe.empty()) return probe(flags);
   return flags.replay.empty() ? run(flags) : replay(flags);
 }

@@ -108,6 +108,23 @@ TEST_F(ClusterCommands, Top) {
   expect("cluster-top-web.json", {"top", "-l", "app=web", "-o", "json"});
 }
 
+TEST_F(ClusterCommands, Diff) {
+  EXPECT_NE(run({"diff", "-A"}).err.find("nothing differs"), std::string::npos)
+      << "whose limit it is, nobody has said";
+  const char* const kind = "/apis/allocation.mbcas.io/v1alpha1 podallocations";
+  json allocations = json::parse(server.content())["objects"][kind];
+  for (json& allocation : allocations) {
+    if (allocation["spec"]["podName"] != "web-1") continue;
+    allocation["spec"]["containers"] = {{{"name", "server"}, {"desiredCPULimit", "800m"}},
+                                        {{"name", "proxy"}, {"desiredCPULimit", "100m"}}};
+  }
+  server.change(json{{"objects", {{kind, allocations}}}}.dump());
+  expect("cluster-diff.txt", {"diff", "-A"});
+  expect("cluster-diff.yaml", {"diff", "-o", "yaml"});
+  expect("cluster-diff.json", {"diff", "-o", "json"});
+  EXPECT_EQ(run({"diff", "-n", "empty"}).exit_code, 0);
+}
+
 TEST_F(ClusterCommands, NamesForScripts) {
   EXPECT_EQ(run({"pods", "list", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
   EXPECT_EQ(run({"top", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
@@ -229,9 +246,10 @@ TEST_F(ClusterCommands, BeforeAnInstallation) {
 
 constexpr const char* kAgent = "/api/v1/namespaces/mbcas-system/pods/mbcas-agent-x7k2p";
 
-TEST_F(ClusterCommands, AgentsThatDoNotServeTheirState) {
-  server.fail(std::string(kAgent) + ":8082/proxy/state", 503, "ServiceUnavailable",
-              "error trying to reach service: connection refused");
+TEST_F(ClusterCommands, AgentsThatMayNotBeObserved) {
+  server.fail(std::string(kAgent) + "/exec", 403, "Forbidden",
+              R"(pods "mbcas-agent-x7k2p" is forbidden: User "jane" cannot get resource )"
+              R"("pods/exec" in API group "" in the namespace "mbcas-system")");
   expect("cluster-top-no-state.txt", {"top"});
   // The decision log tells, if less.
   expect("cluster-explain-log.txt", {"explain", "web-1"});

@@ -23,6 +23,8 @@ Outcome run(Words words) {
 const std::vector<Words> kCommands = {{"demo"},
                                       {"top"},
                                       {"explain"},
+                                      {"diff"},
+                                      {"report"},
                                       {"doctor"},
                                       {"pods", "list"},
                                       {"pods", "usage"},

@@ -24,12 +24,14 @@ inline constexpr const char* kDemoState = "/run/mbcas/demo";
 
 void addCompletion(CLI::App& app, int& exit_code);
 void addDemo(CLI::App& app, int& exit_code);
+void addDiff(CLI::App& app, int& exit_code);
 void addDoctor(CLI::App& app, int& exit_code);
 void addExplain(CLI::App& app, int& exit_code);
 void addHelp(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
 void addPause(CLI::App& app, int& exit_code);  // and resume
 void addPods(CLI::App& app, int& exit_code);
+void addReport(CLI::App& app, int& exit_code);
 void addResize(CLI::App& app, int& exit_code);
 void addRestore(CLI::App& app, int& exit_code);
 void addRun(CLI::App& app, int& exit_code);

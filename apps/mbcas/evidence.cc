@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "mbcas/cli/agents.h"
 
 namespace mbcas::cli {
@@ -47,14 +49,12 @@ void askAgent(kube::Client& client, const std::string& system_namespace, Evidenc
   if (decisions) evidence.before = std::move(*decisions);
   if (evidence.decision) return;
   evidence.trouble = fmt::format(
-      "The counters are not known: agent {} has no decision about it in its log{}. Its present "
-      "state "
-      "can be asked for when it is started with --metrics-bind-address :{}.",
-      agent,
-      !decisions               ? fmt::format(" that can be read ({})", decisions.error().describe())
-      : latest.trouble.empty() ? ""
-                               : fmt::format(", and did not answer ({})", latest.trouble),
-      kAgentPort);
+      "The counters are not known: agent {} has no decision about it in its log{}.", agent,
+      decisions ? "" : fmt::format(" that can be read ({})", decisions.error().describe()));
+  if (latest.trouble.empty()) return;
+  std::string more = latest.trouble;
+  more.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(more.front())));
+  evidence.trouble += " " + more + ".";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "mbcas/base/json_writer.h"
 #include "mbcas/cli/explain.h"
 #include "mbcas/cli/what_if.h"
+#include "mbcas/kube/json_cursor.h"
 
 namespace mbcas::cli {
 namespace {
@@ -104,6 +105,23 @@ Result<void> LivePage::start(const PageFlags& flags, const Source& source) {
   say("The address is good once. Ctrl-C ends the page.");
   std::fflush(stdout);
   return {};
+}
+
+void LivePage::onFollow(std::function<void(std::string node)> followed) {
+  server_.answer("/api/follow",
+                 [followed = std::move(followed)](std::string body) -> Result<std::string> {
+                   std::string node;
+                   kube::JsonParser parser;
+                   const Result<void> parsed = parser.parse(body, [&](kube::JsonCursor root) {
+                     root.members([&](std::string_view key, kube::JsonCursor value) {
+                       if (key == "node") node = value.text();
+                     });
+                   });
+                   if (!parsed) return failure(parsed.error());
+                   if (node.empty() || node.size() > 253) return failure("no name of a node");
+                   followed(std::move(node));
+                   return std::string("{}");
+                 });
 }
 
 void LivePage::setStatus(std::string_view state, std::string_view text) {

@@ -1,6 +1,7 @@
 // The page of `mbcas ui` and of `mbcas demo --ui`: serves it, tells its address and opens it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,7 +26,7 @@ void addPageFlags(CLI::App& command, PageFlags& flags, CLI::Option* ui = nullptr
 // Construct it after a Patience, so that signals are for the main thread.
 class LivePage {
  public:
-  // Of what the page shows. `kind`: host, simulation, recording or demo.
+  // Of what the page shows. `kind`: cluster, host, simulation, recording or demo.
   struct Source {
     std::string kind;
     std::string title;
@@ -39,6 +40,11 @@ class LivePage {
   void setStatus(std::string_view state, std::string_view text);
   void publish(const NodeRecord& node);
   void publish(std::string state);  // as stateJson() writes it
+
+  // A picture of a cluster, as clusterJson() writes it.
+  void setCluster(std::string picture) { server_.setCluster(std::move(picture)); }
+  // Before start(): the node that a page shows, told every few seconds.
+  void onFollow(std::function<void(std::string node)> followed);
 
   // With a token that has not been used.
   std::string address() const { return server_.address(); }

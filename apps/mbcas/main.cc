@@ -25,6 +25,8 @@ void addCommands(CLI::App& app, int& exit_code) {
   addTop(app, exit_code);
   addUi(app, exit_code);
   addExplain(app, exit_code);
+  addReport(app, exit_code);
+  addDiff(app, exit_code);
   addDoctor(app, exit_code);
   addPods(app, exit_code);
   addResize(app, exit_code);
@@ -43,7 +45,7 @@ void addCommands(CLI::App& app, int& exit_code) {
 // In which part of the help a command stands; those that are not here come last.
 void groupCommands(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
-      {"See it", {"demo", "ui", "top", "explain", "doctor", "pods"}},
+      {"See it", {"demo", "ui", "top", "explain", "report", "diff", "doctor", "pods"}},
       {"Change it", {"resize", "restore", "pause", "resume"}},
       {"On a machine without Kubernetes", {"run", "inspect"}},
       {"On paper", {"solve", "simulate"}}};

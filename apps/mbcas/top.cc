@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -32,9 +33,12 @@ up and down choose a pod, and Enter explains it; / shows only pods that match wh
 and right choose the column to sort by, as do p (pod), o (node), n (need), l (limit), a (applied),
 t (throttled), r (pressure), c (price), s (phase), g (age); i inverts; w shows more.
 `mbcas help columns` tells what the columns mean. MS/S, PRESS and PRICE, and the need of this very
-second, come from the agents, which serve them when they are started with --metrics-bind-address.
+second, come from the agents, in which `mbcas-agent observe` is started by pods/exec: in all of them
+up to 16 nodes, else in those of the nodes on the screen. Role mbcas-observe allows it.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
+
+constexpr std::size_t kFollowedAnyway = 16;
 
 struct Flags {
   ClusterFlags cluster;
@@ -68,8 +72,8 @@ class Source {
   virtual bool namespaces() const = 0;
   // All that can be had now, also if that takes a while.
   virtual Result<TopView> whole() = 0;
-  // What is there, without waiting.
-  virtual Result<TopView> latest() = 0;
+  // What is there, without waiting. These nodes are on the screen.
+  virtual Result<TopView> latest(const std::set<std::string>& nodes) = 0;
   // All that is known of a pod, also if that takes a while.
   virtual Result<Evidence> evidence(const TopRow& row) = 0;
 };
@@ -79,13 +83,13 @@ class HostSource final : public Source {
   explicit HostSource(std::string socket) : socket_(std::move(socket)) {}
   std::string title() const override { return "mbcas top"; }
   bool namespaces() const override { return namespaces_; }
-  Result<TopView> latest() override {
+  Result<TopView> latest(const std::set<std::string>& /*nodes*/) override {
     const Result<NodeRecord> state = readHostState(socket_);
     if (!state) return failure(state.error());
     for (const PodRecord& pod : state->pods) namespaces_ |= !pod.name_space.empty();
     return topOf(*state);
   }
-  Result<TopView> whole() override { return latest(); }
+  Result<TopView> whole() override { return latest({}); }
   Result<Evidence> evidence(const TopRow& row) override {
     const Result<NodeRecord> state = readHostState(socket_);
     if (!state) return failure(state.error());
@@ -155,8 +159,13 @@ class ClusterSource final : public Source {
     states_.askAll(wanted(), timeout_);
     return view();
   }
-  Result<TopView> latest() override {
-    states_.ask(wanted());
+  Result<TopView> latest(const std::set<std::string>& nodes) override {
+    AgentStates::Agents agents = wanted();
+    // In a small cluster all are followed, so that one can sort by what they see.
+    if (agents.size() > kFollowedAnyway) {
+      std::erase_if(agents, [&](const auto& entry) { return !nodes.contains(entry.first); });
+    }
+    states_.follow(agents);
     return view();
   }
   Result<Evidence> evidence(const TopRow& row) override {
@@ -193,9 +202,7 @@ class ClusterSource final : public Source {
     } else if (wanted().empty()) {
       view.notes.emplace_back("no agent runs: mbcas doctor tells more");
     } else if (!states.trouble.empty()) {
-      view.notes.push_back(fmt::format(
-          "agents do not show what they see (start them with --metrics-bind-address :{}): {}",
-          kAgentPort, states.trouble));
+      view.notes.push_back(states.trouble);
     }
     return view;
   }
@@ -273,7 +280,7 @@ int showLive(Source& source, const Flags& flags) {
     }
     if (wake != Patience::Wake::kTime) continue;
     next = std::max(next + interval, clock.monotonic());
-    if (Result<TopView> newer = source.latest()) {
+    if (Result<TopView> newer = source.latest(picture.visibleNodes())) {
       picture.update(*std::move(newer));
     } else {
       picture.note(newer.error().message());

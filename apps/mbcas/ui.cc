@@ -3,11 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -16,27 +19,34 @@
 #include "apps/mbcas/live_page.h"
 #include "apps/mbcas/scenario_file.h"
 #include "apps/mbcas/terminal.h"
+#include "mbcas/cli/agents.h"
+#include "mbcas/cli/cluster_view.h"
 #include "mbcas/cli/recording.h"
 #include "mbcas/cli/sim_record.h"
+#include "mbcas/kube/informer.h"
 #include "mbcas/sim/simulation.h"
 
 namespace mbcas::cli {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
-  mbcas ui                                   # the market of `mbcas run` on this machine
+  mbcas ui                                   # the cluster of the kubeconfig; kubectl mbcas ui
+  mbcas ui --host                            # the market of `mbcas run` on this machine
   mbcas ui --simulate evaluation/sharing/gold.yaml --speed 20
   mbcas ui node-1.mbcas                      # a recording that the page saved
   mbcas ui --no-open --port 8089             # through `ssh -L 8089:127.0.0.1:8089 host`
 
 Prints an address on 127.0.0.1 that is good once, and opens it where there is a display. The page
 shows the market of a node, each pod with how it came to its limit, and what was since the page
-began; it saves that as a file. It changes nothing on the machine. docs/ui.md is a tour.
+began; it saves that as a file. Of a cluster it shows all nodes and namespaces, from PodAllocations;
+of a node that you open, what its agent sees, for which `mbcas-agent observe` is started there by
+pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
 struct Flags {
   PageFlags page;
+  ClusterFlags cluster;
   std::string recording;
   std::string scenario;
   std::string policy = "responsive";
@@ -44,6 +54,10 @@ struct Flags {
   bool host = false;
   double speed = 10;
   double interval = 1;
+
+  bool ofCluster() const {
+    return recording.empty() && scenario.empty() && socket.empty() && !host;
+  }
 };
 
 int fail(std::string_view message, int code = kFailed) {
@@ -77,6 +91,166 @@ int showHost(const Flags& flags) {
     }
     page.tellAddress();
   } while (patience.wait(nanos(flags.interval)));
+  return kDone;
+}
+
+// The nodes that pages show, by what the pages say. Any thread.
+class ShownNodes {
+ public:
+  explicit ShownNodes(const Clock& clock) : clock_(clock) {}
+  void told(std::string node) {
+    const std::lock_guard lock(mutex_);
+    told_[std::move(node)] = clock_.monotonic();
+    if (told_.size() <= kMostNodes) return;
+    told_.erase(
+        std::ranges::min_element(told_, {}, [](const auto& entry) { return entry.second; }));
+  }
+  bool contains(const std::string& node) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = told_.find(node);
+    return found != told_.end() && clock_.monotonic() - found->second < kForgotten;
+  }
+
+ private:
+  static constexpr std::size_t kMostNodes = 8;
+  // A page says it every five seconds.
+  static constexpr Nanos kForgotten = std::chrono::seconds(20);
+
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::map<std::string, MonotonicTime> told_;
+};
+
+// What the page shows of a cluster.
+class ClusterPicture {
+ public:
+  ClusterPicture(Connection& connection, const ClusterFlags& flags)
+      : connection_(connection),
+        name_space_(flags.name_space),
+        allocations_(connection.client(), {.name_space = name_space_}),
+        nodes_(connection.client(), {}),
+        agents_(connection.client(), {.name_space = flags.system_namespace,
+                                      .label_selector = kAgentSelector,
+                                      .annotations = std::vector<std::string>{}}),
+        states_(connection.client(), flags.system_namespace),
+        timeout_(nanos(flags.request_timeout)) {}
+
+  // Until allocations are known; an error if they cannot be.
+  Result<void> start() {
+    kube::Client& client = connection_.client();
+    if (Result<void> served = client.require("allocation.mbcas.io/v1alpha1", "podallocations");
+        !served) {
+      return failure(served.error().message() + "; mbcas doctor tells more");
+    }
+    // Before the watches, which try for ever: an error that is not going to pass.
+    if (const auto answer = client.perform(firstOf<podallocation::PodAllocation>(name_space_));
+        !answer) {
+      return failure(explained(answer.error()) + (answer.error().code == 403 && name_space_.empty()
+                                                      ? "; -n NAMESPACE looks at one namespace only"
+                                                      : ""));
+    }
+    if (const auto answer = client.perform(firstOf<kube::Node>("")); !answer) {
+      notes_.push_back("nodes cannot be listed, so what they have is not known: " +
+                       answer.error().describe());
+    } else {
+      nodes_.start();
+    }
+    allocations_.start();
+    agents_.start();
+    if (!allocations_.waitForSync(timeout_)) return failure("PodAllocations cannot be listed");
+    (void)agents_.waitForSync(timeout_);
+    return {};
+  }
+
+  // Calls publish with what is new of the nodes that are shown.
+  template <class Publish>
+  void follow(const ShownNodes& shown, const Publish& publish) {
+    AgentStates::Agents agents = agentPods(agents_.list());
+    any_agent_ = !agents.empty();
+    std::erase_if(agents, [&](const auto& entry) { return !shown.contains(entry.first); });
+    states_.follow(agents);
+    AgentStates::Latest latest = states_.latest();
+    trouble_ = std::move(latest.trouble);
+    for (const auto& [node, record] : latest.nodes) {
+      if (std::exchange(published_[node], record->time) != record->time) publish(*record);
+    }
+    std::erase_if(published_,
+                  [&](const auto& entry) { return !latest.nodes.contains(entry.first); });
+  }
+
+  ClusterView view() {
+    ClusterView view = clusterOf(allocations_.list(), nodes_.list());
+    since_.update(view, connection_.clock().wall());
+    view.notes = notes_;
+    if (!any_agent_) {
+      view.notes.emplace_back(
+          "no agent can be found, so nothing more can be seen of the nodes: mbcas doctor tells "
+          "more");
+    } else if (!trouble_.empty()) {
+      view.notes.push_back(trouble_);
+    }
+    return view;
+  }
+
+  // Why the newest picture may be old; empty: it is not.
+  std::string stale() const {
+    const kube::WatchHealth health = allocations_.health();
+    return health.stuckFor(connection_.clock().monotonic()) > std::chrono::seconds(5)
+               ? health.last_error
+               : "";
+  }
+
+ private:
+  template <class T>
+  static kube::Call firstOf(const std::string& name_space) {
+    return {.path = T::kind().path(name_space), .query = {{"limit", "1"}}};
+  }
+
+  Connection& connection_;
+  const std::string name_space_;
+  kube::Informer<podallocation::PodAllocation> allocations_;
+  kube::Informer<kube::Node> nodes_;
+  kube::Informer<kube::Pod> agents_;
+  AgentStates states_;
+  const Nanos timeout_;
+  ShortSince since_;
+  std::vector<std::string> notes_;
+  std::string trouble_;
+  bool any_agent_ = false;
+  std::map<std::string, WallTime> published_;
+};
+
+int showCluster(const Flags& flags) {
+  const auto connection = Connection::open(flags.cluster);
+  if (!connection) return fail(connection.error().message());
+  ClusterPicture picture(**connection, flags.cluster);
+  if (const Result<void> started = picture.start(); !started) {
+    return fail(started.error().message());
+  }
+  const Clock& clock = (*connection)->clock();
+  ShownNodes shown(clock);
+  Patience patience(Patience::Keys::kQuit);
+  LivePage page;
+  page.onFollow([&](std::string node) { shown.told(std::move(node)); });
+  const std::string& name_space = flags.cluster.name_space;
+  const Result<void> started = page.start(
+      flags.page, {.kind = "cluster",
+                   .title = (*connection)->client().config().server,
+                   .detail = name_space.empty() ? "all namespaces" : "namespace " + name_space});
+  if (!started) return fail(started.error().message());
+  MonotonicTime next = clock.monotonic();
+  do {
+    picture.follow(shown, [&](const NodeRecord& node) { page.publish(node); });
+    if (const MonotonicTime begin = clock.monotonic(); begin >= next) {
+      page.setCluster(clusterJson(picture.view()));
+      // Of a large cluster less often, so that it takes no more than a tenth of a CPU.
+      const Nanos took = clock.monotonic() - begin;
+      next = begin + std::max<Nanos>(nanos(flags.interval), 10 * took);
+    }
+    const std::string stale = picture.stale();
+    page.setStatus(stale.empty() ? "live" : "waiting", stale);
+    page.tellAddress();
+  } while (patience.wait(std::min<Nanos>(nanos(flags.interval), std::chrono::seconds(1))));
   return kDone;
 }
 
@@ -148,7 +322,7 @@ int showSimulation(const Flags& flags) {
 int uiCommand(const Flags& flags) {
   if (!flags.recording.empty()) return showRecording(flags);
   if (!flags.scenario.empty()) return showSimulation(flags);
-  return showHost(flags);
+  return flags.ofCluster() ? showCluster(flags) : showHost(flags);
 }
 
 }  // namespace
@@ -156,12 +330,12 @@ int uiCommand(const Flags& flags) {
 void addUi(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "ui", "Watch the market in a browser: this host, a recording, a simulation");
+      "ui", "Watch the market in a browser: a cluster, this host, a recording, a simulation");
   command->footer(kFooter);
   CLI::Option* recording =
       command->add_option("FILE", flags->recording, "A recording that the page saved");
-  CLI::Option* host = command->add_flag(
-      "--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine (default)");
+  CLI::Option* host = command->add_flag("--host", flags->host,
+                                        "The pods of `mbcas run`, or of an agent, on this machine");
   CLI::Option* scenario =
       command->add_option("--simulate", flags->scenario, "A scenario on the model kernel, YAML");
   host->excludes(recording)->excludes(scenario);
@@ -175,8 +349,10 @@ void addUi(CLI::App& app, int& exit_code) {
       ->needs(scenario)
       ->capture_default_str();
   addSocketFlag(*command, flags->socket);
-  addDuration(*command, "--interval", flags->interval, "Between two looks at this host");
+  addDuration(*command, "--interval", flags->interval, "Between two looks");
   addPageFlags(*command, flags->page);
+  addClusterFlags(*command, flags->cluster);
+  addSystemNamespace(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = uiCommand(*flags); });
 }
 

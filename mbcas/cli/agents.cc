@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <set>
+#include <utility>
+
+#include "mbcas/kube/exec.h"
 
 namespace mbcas::cli {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;
-constexpr std::size_t kMostAtOnce = 64;  // agents that are being asked
-constexpr const char* kLines = "5000";   // of the log that are read
+constexpr std::size_t kLongestState = 8 << 20;
+constexpr const char* kAgentProgram = "/usr/local/bin/mbcas-agent";
+constexpr Nanos kSilence = std::chrono::seconds(30);   // after which a stream has broken
+constexpr Nanos kPause = std::chrono::seconds(5);      // before a broken one begins again
+constexpr Nanos kLongPause = std::chrono::minutes(1);  // before a refused one does
+constexpr const char* kLines = "5000";                 // of the log that are read
 
 }  // namespace
 
@@ -49,12 +55,24 @@ std::map<std::string, std::string> agentPods(const std::vector<PodPtr>& pods) {
   return by_node;
 }
 
-// Outlives the object where an answer is still to come.
+// What the handlers of streams write to; it outlives the object where one of them still runs.
 struct AgentStates::Shared {
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::set<std::string> asked;
-  Latest latest;
+  struct Seen {
+    std::uint64_t stream = 0;  // which one may write here
+    std::shared_ptr<const NodeRecord> record;
+    std::string trouble;
+    bool refused = false;  // another try would be refused again
+    bool ended = false;
+    MonotonicTime ended_at{};
+  };
+  std::map<std::string, Seen> nodes;
+};
+
+struct AgentStates::Stream {
+  std::string pod;
+  std::unique_ptr<kube::Exec> exec;
 };
 
 AgentStates::AgentStates(kube::Client& client, std::string system_namespace)
@@ -63,87 +81,157 @@ AgentStates::AgentStates(kube::Client& client, std::string system_namespace)
       shared_(std::make_shared<Shared>()) {}
 AgentStates::~AgentStates() = default;
 
-// False: enough are being asked.
-bool AgentStates::start(const std::string& node, const std::string& pod) {
+void AgentStates::start(const std::string& node, const std::string& pod, bool once) {
+  const std::uint64_t number = ++last_;
+  streams_.erase(node);
   {
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->asked.size() >= kMostAtOnce) return false;
-    if (!shared_->asked.insert(node).second) return true;
+    Shared::Seen& seen = shared_->nodes[node];
+    seen.stream = number;
+    seen.ended = false;
   }
-  kube::Call call{.path = fmt::format("/api/v1/namespaces/{}/pods/{}:{}/proxy/state",
-                                      system_namespace_, pod, kAgentPort),
-                  .retry = false};
-  client_.send(std::move(call), [shared = shared_, node](kube::ApiResult<std::string> answer) {
-    std::shared_ptr<const NodeRecord> record;
-    std::string trouble;
-    if (!answer) {
-      trouble = answer.error().describe();
-    } else if (Result<NodeRecord> parsed = parseState(*std::move(answer))) {
-      record = std::make_shared<const NodeRecord>(*std::move(parsed));
-    } else {
-      trouble = parsed.error().message();
-    }
+  // Runs what changes the node's entry, unless another stream has taken it over.
+  const auto change = [shared = shared_, node, number](const auto& apply) {
     const std::lock_guard lock(shared->mutex);
-    shared->asked.erase(node);
-    if (record) {
-      shared->latest.nodes[node] = std::move(record);
-    } else {
-      shared->latest.nodes.erase(node);
-      shared->latest.trouble = fmt::format("node {}: {}", node, trouble);
-    }
+    const auto found = shared->nodes.find(node);
+    if (found == shared->nodes.end() || found->second.stream != number) return;
+    apply(found->second);
     shared->changed.notify_all();
+  };
+  const auto lines = std::make_shared<LineReader>(kLongestState, [change](std::string line) {
+    Result<NodeRecord> record = parseState(std::move(line));
+    change([&](Shared::Seen& seen) {
+      seen.record = record ? std::make_shared<const NodeRecord>(*std::move(record)) : nullptr;
+      seen.trouble = record ? "" : record.error().message();
+    });
   });
-  return true;
+  kube::ExecRequest request{.name_space = system_namespace_,
+                            .pod = pod,
+                            .container = "agent",
+                            .command = {kAgentProgram, "observe"},
+                            .idle_timeout = kSilence};
+  if (once) request.command.emplace_back("--once");
+  auto stream = std::make_unique<Stream>(pod, nullptr);
+  stream->exec = std::make_unique<kube::Exec>(
+      client_, std::move(request),
+      kube::ExecHandlers{
+          .out = [lines](std::string_view piece) { lines->feed(piece); },
+          .done =
+              [lines, change, node, name_space = system_namespace_, &clock = client_.clock()](
+                  const kube::ApiResult<int>& ended, const std::string& complaint) {
+                lines->finish();
+                change([&](Shared::Seen& seen) {
+                  seen.ended = true;
+                  seen.ended_at = clock.monotonic();
+                  if (ended && *ended == 0 && seen.record) return;
+                  seen.record = nullptr;
+                  seen.refused = !ended && ended.error().answered();
+                  seen.trouble = whyUnseen(node, name_space, ended, complaint);
+                });
+              }});
+  streams_[node] = std::move(stream);
 }
 
-void AgentStates::ask(const Agents& agents) {
-  auto at = agents.upper_bound(last_asked_);
-  for (std::size_t i = 0; i < agents.size(); ++i, ++at) {
-    if (at == agents.end()) at = agents.begin();
-    if (!start(at->first, at->second)) break;
-    last_asked_ = at->first;
-  }
+bool AgentStates::startsAgain(const std::string& node, const std::string& pod,
+                              const Stream& stream) const {
+  if (stream.pod != pod) return true;
   const std::lock_guard lock(shared_->mutex);
-  std::erase_if(shared_->latest.nodes,
-                [&](const auto& entry) { return !agents.contains(entry.first); });
-  if (shared_->latest.nodes.size() == agents.size()) shared_->latest.trouble.clear();
+  const auto found = shared_->nodes.find(node);
+  if (found == shared_->nodes.end()) return true;
+  const Shared::Seen& seen = found->second;
+  if (!seen.ended) return false;
+  const Nanos pause = seen.trouble.empty() ? Nanos(0) : seen.refused ? kLongPause : kPause;
+  return client_.clock().monotonic() - seen.ended_at >= pause;
+}
+
+void AgentStates::follow(const Agents& agents) {
+  Agents now;
+  for (const auto& entry : agents) {
+    if (now.size() < kMostAtOnce) now.insert(entry);
+  }
+  std::erase_if(streams_, [&](const auto& entry) { return !now.contains(entry.first); });
+  {
+    const std::lock_guard lock(shared_->mutex);
+    std::erase_if(shared_->nodes, [&](const auto& entry) { return !now.contains(entry.first); });
+  }
+  for (const auto& [node, pod] : now) {
+    const auto found = streams_.find(node);
+    if (found == streams_.end() || startsAgain(node, pod, *found->second)) start(node, pod, false);
+  }
 }
 
 void AgentStates::askAll(const Agents& agents, Nanos at_most) {
   const auto deadline = std::chrono::steady_clock::now() + at_most;
+  const auto asked = [&] {
+    std::size_t count = 0;
+    for (const auto& [node, seen] : shared_->nodes) count += seen.ended ? 0 : 1;
+    return count;
+  };
+  const auto wait_for = [&](std::size_t at_once) {
+    std::unique_lock lock(shared_->mutex);
+    return shared_->changed.wait_until(lock, deadline, [&] { return asked() <= at_once; });
+  };
   for (const auto& [node, pod] : agents) {
-    while (!start(node, pod)) {
-      std::unique_lock lock(shared_->mutex);
-      const bool room = shared_->changed.wait_until(
-          lock, deadline, [&] { return shared_->asked.size() < kMostAtOnce; });
-      if (!room) return;
-    }
+    if (!wait_for(kMostAtOnce - 1)) return;
+    start(node, pod, true);
   }
-  std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_until(lock, deadline, [&] { return shared_->asked.empty(); });
+  (void)wait_for(0);
 }
 
 AgentStates::Latest AgentStates::latest() const {
   const std::lock_guard lock(shared_->mutex);
-  return shared_->latest;
+  Latest latest;
+  for (const auto& [node, seen] : shared_->nodes) {
+    if (seen.record) latest.nodes[node] = seen.record;
+    if (latest.trouble.empty()) latest.trouble = seen.trouble;
+  }
+  return latest;
+}
+
+std::string whyUnseen(const std::string& node, const std::string& system_namespace,
+                      const kube::ApiResult<int>& ended, const std::string& complaint) {
+  if (!ended && ended.error().code == 403) {
+    return fmt::format(
+        "what agents see (throttling, pressure, price) is missing, because you may not exec in "
+        "their "
+        "pods: {}. A cluster-admin can allow it: kubectl -n {} create rolebinding observers "
+        "--role mbcas-observe --user NAME",
+        ended.error().message, system_namespace);
+  }
+  const std::string last = complaint.substr(0, complaint.find('\n'));
+  std::string why = ended          ? fmt::format("mbcas-agent observe ended with {}", *ended)
+                    : last.empty() ? ended.error().describe()
+                                   : "";
+  if (!last.empty()) why += (why.empty() ? "" : ": ") + last;
+  return fmt::format("what the agent of node {} sees is missing: {}", node, why);
+}
+
+void LineReader::feed(std::string_view piece) {
+  while (!piece.empty()) {
+    const std::size_t end = piece.find('\n');
+    const std::string_view part = piece.substr(0, end);
+    if (partial_.size() + part.size() > longest_) too_long_ = true;
+    if (too_long_) {
+      partial_.clear();
+    } else {
+      partial_ += part;
+    }
+    if (end == std::string_view::npos) return;
+    piece.remove_prefix(end + 1);
+    std::string line = std::exchange(partial_, {});
+    if (!std::exchange(too_long_, false)) take_(std::move(line));
+  }
+}
+
+void LineReader::finish() {
+  if (!partial_.empty()) take_(std::exchange(partial_, {}));
 }
 
 DecisionLog::DecisionLog(std::string name_space, std::string pod, std::size_t most)
-    : name_space_(std::move(name_space)), pod_(std::move(pod)), most_(most) {}
-
-void DecisionLog::feed(std::string_view piece) {
-  while (!piece.empty()) {
-    const std::size_t end = piece.find('\n');
-    partial_ += piece.substr(0, end);
-    if (end == std::string_view::npos) {
-      if (partial_.size() > kLongestLine) partial_.clear();
-      return;
-    }
-    piece.remove_prefix(end + 1);
-    line(partial_);
-    partial_.clear();
-  }
-}
+    : name_space_(std::move(name_space)),
+      pod_(std::move(pod)),
+      most_(most),
+      lines_(kLongestLine, [this](const std::string& text) { line(text); }) {}
 
 void DecisionLog::line(std::string_view text) {
   // Most lines are about others: not worth being parsed.
@@ -155,7 +243,7 @@ void DecisionLog::line(std::string_view text) {
 }
 
 std::vector<Decision> DecisionLog::take() {
-  if (!partial_.empty()) line(partial_);
+  lines_.finish();
   return std::move(decisions_);
 }
 

@@ -47,6 +47,8 @@ constexpr std::string_view kFields[] = {"spec.namespace",
 // What each policy is there for, in the words of what may happen without it.
 constexpr std::pair<std::string_view, const char*> kWithout[] = {
     {"mbcas-allocation-namespace", "an allocation can speak of another namespace than its own"},
+    {"mbcas-agent-exec",
+     "whoever may exec in mbcas-system can run any program with an agent's rights"},
     {"mbcas-agent-lease",
      "an agent that was taken over can renew the Leases of other agents and of the controller"},
     {"mbcas-agent-writes", "an agent that was taken over can write the allocations of every node"},

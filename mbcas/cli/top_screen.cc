@@ -314,7 +314,9 @@ TopScreen::Lines TopScreen::table(const std::string& title, std::size_t width, s
       topTable(rows, options_, colours, std::max<std::size_t>(width > 1 ? width - 1 : 0, 19)));
   lines.push_back(" " + table.front());
   const std::size_t last = std::min(rows.size(), first_ + page_);
+  visible_nodes_.clear();
   for (std::size_t i = first_; i < last; ++i) {
+    if (!rows[i].node.empty()) visible_nodes_.insert(rows[i].node);
     lines.push_back((i == cursor_ ? ">" : " ") + table[i + 1]);
   }
   if (cut) lines.push_back(fmt::format("{} to {} of {}", first_ + 1, last, rows.size()));

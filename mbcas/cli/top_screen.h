@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ class TopScreen {
   Action press(view::Key key);
   // The pod that the cursor is on; null: there is none.
   const TopRow* selected();
+  // The nodes of the pods that the last picture showed.
+  const std::set<std::string>& visibleNodes() const { return visible_nodes_; }
   // Shows it until a key is pressed that leads back.
   void show(Explanation explanation);
   void show(std::string trouble);  // why there is none
@@ -55,6 +58,7 @@ class TopScreen {
   TopView view_;
   Mode mode_ = Mode::kTable;
   std::string filter_;
+  std::set<std::string> visible_nodes_;
   std::size_t first_ = 0;   // row at the top
   std::size_t page_ = 1;    // rows that fit
   std::size_t cursor_ = 0;  // among the rows that are shown

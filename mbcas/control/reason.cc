@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace mbcas::control {
 namespace {
+
+constexpr std::string_view kAtPrice = " at price ";
+constexpr std::string_view kOverloaded = " (overloaded)";
 
 std::string m(Millicores amount) {
   return fmt::format("{}m", amount.count());
@@ -15,8 +19,8 @@ std::string m(Millicores amount) {
 // At an infinite price the floors are all that can be had, which is the border of overload.
 std::string atPrice(const Reason& reason) {
   return reason.price && std::isfinite(*reason.price)
-             ? fmt::format(" at price {:.3g}", *reason.price)
-             : std::string(" (overloaded)");
+             ? fmt::format("{}{:.3g}", kAtPrice, *reason.price)
+             : std::string(kOverloaded);
 }
 
 }  // namespace
@@ -84,6 +88,20 @@ std::string sentence(const Reason& reason) {
   }
   return fmt::format("limits share {}: weight {:.4g} gets it {}{}", m(reason.capacity),
                      reason.weight, m(reason.award), atPrice(reason));
+}
+
+std::optional<SaidPrice> priceIn(std::string_view sentence) {
+  if (sentence.ends_with(kOverloaded)) return SaidPrice{};
+  const std::size_t at = sentence.rfind(kAtPrice);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* const begin = sentence.data() + at + kAtPrice.size();
+  const char* const end = sentence.data() + sentence.size();
+  double price = 0;
+  const auto [stop, error] = std::from_chars(begin, end, price);
+  if (error != std::errc{} || stop != end || !std::isfinite(price) || price < 0) {
+    return std::nullopt;
+  }
+  return SaidPrice{price};
 }
 
 }  // namespace mbcas::control

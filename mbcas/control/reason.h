@@ -45,4 +45,11 @@ struct Reason {
 // At most 256 characters, changes only with what it tells.
 std::string sentence(const Reason& reason);
 
+// The price in the sentence of a pod whose limit the market set; nothing: it set none.
+struct SaidPrice {
+  std::optional<double> price;  // nothing: overloaded
+  friend bool operator==(const SaidPrice&, const SaidPrice&) = default;
+};
+std::optional<SaidPrice> priceIn(std::string_view sentence);
+
 }  // namespace mbcas::control

@@ -153,6 +153,12 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     }
   }
 
+  void write(Id id, std::string bytes) {
+    const auto found = active_.find(id);
+    if (found == active_.end() || found->second->exchange == 0) return;
+    loop_.send(found->second->exchange, std::move(bytes));
+  }
+
   void close() {
     closed_ = true;
     std::vector<Id> ids;
@@ -283,6 +289,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     request.body = call.body;
     request.tls = tls_;
     request.proxy_url = config_.proxy_url;
+    request.headers.insert(request.headers.end(), call.headers.begin(), call.headers.end());
+    request.upgrade = call.upgrade;
+    request.upgraded = call.upgraded;
     request.gzip = call.gzip && config_.compress;
     request.timeout = call.timeout.value_or(options_.timeout);
     if (request.timeout > Nanos(0)) {
@@ -300,9 +309,13 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     active.exchange = loop_.start(std::move(request));
   }
 
+  static bool good(const Call& call, int status) {
+    return call.upgrade.empty() ? status >= 200 && status < 300 : status == 101;
+  }
+
   bool received(Id id, int status, std::string_view piece) {
     Active& active = *active_.at(id);
-    if (status >= 200 && status < 300 && active.call.receive) {
+    if (good(active.call, status) && active.call.receive) {
       active.delivered = true;
       Result<void> taken = active.call.receive(piece);
       if (!taken) active.refused = std::move(taken).error();
@@ -324,7 +337,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
           outcome.status == 0 ? "<error>" : std::to_string(outcome.status), active.call.method,
           host_, clock_.monotonic() - active.started);
     }
-    if (complete && outcome.status >= 200 && outcome.status < 300) {
+    if (complete && good(active.call, outcome.status)) {
       return finish(id, std::move(active.body));
     }
     if (active.refused) return finish(id, apiFailure(malformed(*active.refused)));
@@ -414,6 +427,10 @@ Client::Id Client::send(Call call, std::function<void(ApiResult<std::string>)> d
     impl->begin(id, std::move(call), std::move(done));
   });
   return id;
+}
+
+void Client::write(Id call, std::string bytes) {
+  loop_.post([impl = impl_, call, bytes = std::move(bytes)] { impl->write(call, bytes); });
 }
 
 void Client::cancel(Id call) {

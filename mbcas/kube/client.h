@@ -62,6 +62,11 @@ struct Call {
   // If set, the body of a successful answer goes here piece by piece and is not kept; no more tries
   // after the first piece. An error ends the call with kMalformed and its text.
   std::function<Result<void>(std::string_view piece)> receive;
+  // For the three below see HttpRequest. Of a call with `upgrade`, `receive` is required; a stream
+  // that ends is a complete answer.
+  std::string upgrade{};
+  std::vector<std::string> headers{};  // sent too
+  std::function<Result<void>(const HttpAnswer& answer)> upgraded{};
 };
 
 enum class PatchType { kStrategic, kMerge, kJson, kApply };
@@ -132,6 +137,8 @@ class Client {
   Id send(Call call, std::function<void(ApiResult<std::string> body)> done);
   // `done` comes with kCancelled, or with what came before. Any thread.
   void cancel(Id call);
+  // More for the stream of a call with `upgrade`. Any thread.
+  void write(Id call, std::string bytes);
   // Ends what is under way and whatever is begun later, with kCancelled. Any thread but the loop's.
   void close();
   // Sends and waits; not on the loop. A stop request cancels the call.

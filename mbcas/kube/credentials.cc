@@ -13,6 +13,7 @@
 
 #include "mbcas/base/json_writer.h"
 #include "mbcas/base/time.h"
+#include "mbcas/kube/base64.h"
 #include "mbcas/kube/json_cursor.h"
 
 namespace mbcas::kube {
@@ -39,22 +40,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && std::string_view(" \t\r\n").contains(text.back())) text.remove_suffix(1);
   while (!text.empty() && std::string_view(" \t\r\n").contains(text.front())) text.remove_prefix(1);
   return text;
-}
-
-std::string base64(std::string_view text) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    unsigned bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      bits = (bits << 8) | (i + j < text.size() ? static_cast<unsigned char>(text[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      out.push_back(i + j > text.size() ? '=' : kAlphabet[(bits >> (18 - 6 * j)) & 63]);
-    }
-  }
-  return out;
 }
 
 class FixedCredential final : public CredentialSource {

@@ -14,6 +14,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace mbcas::kube {
 namespace {
@@ -43,8 +45,20 @@ struct FreeList {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
+// The rest of an exchange with `upgrade`: libcurl makes the connection, with TLS and proxies, and
+// carries bytes; request and answer are written and read here.
+struct Upgrade {
+  explicit Upgrade(std::function<bool(int, std::string_view)> body) : answer(std::move(body)) {}
+
+  HttpAnswer answer;
+  std::string unsent;
+  curl_socket_t socket = CURL_SOCKET_BAD;  // once it is connected
+  bool announced = false;                  // `upgraded` was told
+};
+
 struct Exchange {
   HttpRequest request;
+  std::unique_ptr<Upgrade> upgrade;
   std::unique_ptr<CURL, FreeEasy> easy;
   std::unique_ptr<curl_slist, FreeList> headers;
   std::unique_ptr<curl_slist, FreeList> connect_to;
@@ -56,11 +70,19 @@ struct Exchange {
   std::optional<HttpEnd> stopped;  // why we ended it ourselves
 
   int status() const {
+    if (upgrade) return upgrade->answer.status();
     long code = 0;
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &code);
     return static_cast<int>(code);
   }
 };
+
+std::optional<Nanos> retryAfter(std::string_view value) {
+  int wait = 0;  // the form with a date is not used by Kubernetes
+  const auto parsed = std::from_chars(value.data(), value.data() + value.size(), wait);
+  if (parsed.ec != std::errc() || wait < 0) return std::nullopt;
+  return seconds(wait);
+}
 
 std::size_t onHeader(char* data, std::size_t size, std::size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
@@ -72,28 +94,46 @@ std::size_t onHeader(char* data, std::size_t size, std::size_t count, void* user
                  [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); })) {
     line.remove_prefix(kName.size());
     while (line.starts_with(' ')) line.remove_prefix(1);
-    int wait = 0;  // the form with a date is not used by Kubernetes
-    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), wait);
-    if (parsed.ec == std::errc() && wait >= 0) exchange.retry_after = seconds(wait);
+    exchange.retry_after = retryAfter(line);
   }
   return size * count;
+}
+
+void explainFailure(Exchange& exchange, const Error& error) {
+  *fmt::format_to_n(exchange.error, sizeof exchange.error - 1, "{}", error.message()).out = '\0';
+}
+
+// Tells that the protocol has changed, once. False: the exchange is to end.
+bool announce(Exchange& exchange) {
+  if (std::exchange(exchange.upgrade->announced, true) || !exchange.request.upgraded) return true;
+  const Result<void> accepted = exchange.request.upgraded(exchange.upgrade->answer);
+  if (accepted) return true;
+  explainFailure(exchange, accepted.error());
+  exchange.stopped = HttpEnd::kBroken;
+  return false;
+}
+
+// False: the exchange is to end.
+bool takeBody(Exchange& exchange, std::string_view piece) {
+  if (exchange.stopped) return false;
+  if (exchange.upgrade && exchange.status() == 101 && !announce(exchange)) return false;
+  exchange.received += piece.size();
+  if (exchange.request.max_body > 0 && exchange.received > exchange.request.max_body) {
+    exchange.stopped = HttpEnd::kTooLarge;
+    return false;
+  }
+  if (!exchange.request.receive) return true;
+  if (!exchange.request.receive(exchange.status(), piece)) {
+    exchange.stopped = HttpEnd::kStopped;
+    return false;
+  }
+  return true;
 }
 
 std::size_t onBody(char* data, std::size_t size, std::size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   exchange.last_byte = std::chrono::steady_clock::now();
-  if (exchange.stopped) return 0;
-  exchange.received += size * count;
-  if (exchange.request.max_body > 0 && exchange.received > exchange.request.max_body) {
-    exchange.stopped = HttpEnd::kTooLarge;
-    return 0;
-  }
-  if (!exchange.request.receive) return size * count;
-  if (!exchange.request.receive(exchange.status(), std::string_view(data, size * count))) {
-    exchange.stopped = HttpEnd::kStopped;
-    return 0;
-  }
-  return size * count;
+  return takeBody(exchange, std::string_view(data, size * count)) ? size * count : 0;
 }
 
 template <class T>
@@ -150,6 +190,20 @@ void setTls(CURL* easy, const HttpTls& tls) {
   set(easy, CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
   set(easy, CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+}
+
+std::string headOf(const HttpRequest& request) {
+  std::string_view path = request.url;
+  path.remove_prefix(path.find("://") + 3);
+  path.remove_prefix(std::min(path.size(), path.find('/')));
+  const std::size_t authority = request.url.size() - path.size();
+  const std::size_t scheme = request.url.find("://") + 3;
+  std::string head =
+      fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, path.empty() ? "/" : path,
+                  std::string_view(request.url).substr(scheme, authority - scheme));
+  head += fmt::format("Connection: Upgrade\r\nUpgrade: {}\r\n", request.upgrade);
+  for (const std::string& header : request.headers) head += header + "\r\n";
+  return head + "\r\n";
 }
 
 HttpEnd endOf(CURLcode code, const Exchange& exchange) {
@@ -237,6 +291,18 @@ class HttpLoop::Impl {
     });
   }
 
+  void send(Id id, std::string bytes) {
+    post([this, id, bytes = std::move(bytes)] {
+      const auto found = exchanges_.find(id);
+      if (found == exchanges_.end() || !found->second->upgrade) return;
+      Exchange& exchange = *found->second;
+      if (exchange.upgrade->unsent.size() + bytes.size() > kMostUnsent) {
+        return finish(id, CURLE_SEND_ERROR);
+      }
+      exchange.upgrade->unsent += bytes;
+    });
+  }
+
   bool onLoop() const { return std::this_thread::get_id() == thread_id_.load(); }
 
  private:
@@ -253,8 +319,11 @@ class HttpLoop::Impl {
       int running = 0;
       curl_multi_perform(multi_, &running);
       collect();
+      const bool more = carryStreams();
       checkDeadlines();
-      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(sleepTime().count()), nullptr);
+      std::vector<curl_waitfd> streams = waitForStreams();
+      curl_multi_poll(multi_, streams.data(), static_cast<unsigned>(streams.size()),
+                      more ? 0 : static_cast<int>(sleepTime().count()), nullptr);
     }
     // Twice: requests that were posted and never begun are told, too.
     endAll();
@@ -324,6 +393,15 @@ class HttpLoop::Impl {
     headers = curl_slist_append(headers, "Expect:");  // send the body at once
     exchange->headers.reset(headers);
 
+    if (!r.upgrade.empty()) {
+      exchange->upgrade =
+          std::make_unique<Upgrade>([at = exchange.get()](int /*status*/, std::string_view piece) {
+            return takeBody(*at, piece);
+          });
+      set(easy, CURLOPT_CONNECT_ONLY, 1L);
+      set(easy, CURLOPT_FRESH_CONNECT, 1L);  // one that no other exchange would use again
+      set(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    }
     set(easy, CURLOPT_URL, r.url.c_str());
     set(easy, CURLOPT_PATH_AS_IS, 1L);  // a name may be ".."
     set(easy, CURLOPT_CUSTOMREQUEST, r.method.c_str());
@@ -372,8 +450,105 @@ class HttpLoop::Impl {
       if (message->msg != CURLMSG_DONE) continue;
       char* tag = nullptr;
       curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &tag);
-      finish(static_cast<Id>(reinterpret_cast<std::uintptr_t>(tag)), message->data.result);
+      const Id id = static_cast<Id>(reinterpret_cast<std::uintptr_t>(tag));
+      const CURLcode result = message->data.result;
+      if (result == CURLE_OK && connected(id)) continue;
+      finish(id, result);
     }
+  }
+
+  // Whether there is only a connection so far, on which the exchange begins.
+  bool connected(Id id) {
+    const auto found = exchanges_.find(id);
+    if (found == exchanges_.end() || !found->second->upgrade) return false;
+    Exchange& exchange = *found->second;
+    Upgrade& upgrade = *exchange.upgrade;
+    curl_easy_getinfo(exchange.easy.get(), CURLINFO_ACTIVESOCKET, &upgrade.socket);
+    if (upgrade.socket == CURL_SOCKET_BAD) return false;
+    upgrade.unsent.insert(0, headOf(exchange.request));
+    return true;
+  }
+
+  std::vector<curl_waitfd> waitForStreams() const {
+    std::vector<curl_waitfd> streams;
+    for (const auto& [id, exchange] : exchanges_) {
+      if (!exchange->upgrade || exchange->upgrade->socket == CURL_SOCKET_BAD) continue;
+      const bool unsent = !exchange->upgrade->unsent.empty();
+      streams.push_back(
+          {.fd = exchange->upgrade->socket,
+           .events = static_cast<short>(CURL_WAIT_POLLIN | (unsent ? CURL_WAIT_POLLOUT : 0)),
+           .revents = 0});
+    }
+    return streams;
+  }
+
+  // Sends and receives what is possible without waiting. True: there may be more at once.
+  bool carryStreams() {
+    std::vector<Id> ids;
+    for (const auto& [id, exchange] : exchanges_) {
+      if (exchange->upgrade && exchange->upgrade->socket != CURL_SOCKET_BAD) ids.push_back(id);
+    }
+    bool more = false;
+    for (const Id id : ids) {
+      Exchange& exchange = *exchanges_.at(id);
+      CURLcode code = sendUnsent(exchange);
+      if (code == CURLE_AGAIN) code = receiveStream(exchange, more);
+      if (code != CURLE_AGAIN) finish(id, code);
+    }
+    return more;
+  }
+
+  // CURLE_AGAIN: the exchange goes on.
+  static CURLcode sendUnsent(Exchange& exchange) {
+    std::string& unsent = exchange.upgrade->unsent;
+    std::size_t done = 0;
+    CURLcode code = CURLE_AGAIN;
+    while (done < unsent.size()) {
+      std::size_t sent = 0;
+      code = curl_easy_send(exchange.easy.get(), unsent.data() + done, unsent.size() - done, &sent);
+      if (code != CURLE_OK) break;
+      done += sent;
+    }
+    unsent.erase(0, done);
+    return code == CURLE_OK ? CURLE_AGAIN : code;
+  }
+
+  static CURLcode receiveStream(Exchange& exchange, bool& more) {
+    constexpr int kMostPieces = 16;  // then the others have their turn
+    Upgrade& upgrade = *exchange.upgrade;
+    char bytes[16 << 10];
+    for (int i = 0; i < kMostPieces; ++i) {
+      std::size_t got = 0;
+      const CURLcode code = curl_easy_recv(exchange.easy.get(), bytes, sizeof bytes, &got);
+      if (code != CURLE_OK) return code;
+      if (got == 0) {
+        const Result<void> whole = upgrade.answer.finish();
+        if (whole) return CURLE_OK;
+        explainFailure(exchange, whole.error());
+        return CURLE_PARTIAL_FILE;
+      }
+      exchange.last_byte = std::chrono::steady_clock::now();
+      if (const CURLcode taken = takeStream(exchange, std::string_view(bytes, got));
+          taken != CURLE_AGAIN) {
+        return taken;
+      }
+    }
+    more = true;
+    return CURLE_AGAIN;
+  }
+
+  static CURLcode takeStream(Exchange& exchange, std::string_view piece) {
+    Upgrade& upgrade = *exchange.upgrade;
+    const Result<bool> taken = upgrade.answer.receive(piece);
+    if (!taken) {
+      explainFailure(exchange, taken.error());
+      return CURLE_RECV_ERROR;
+    }
+    if (!*taken) return CURLE_WRITE_ERROR;
+    if (upgrade.answer.status() != 0) {
+      exchange.retry_after = retryAfter(upgrade.answer.header("retry-after"));
+    }
+    return upgrade.answer.complete() ? CURLE_OK : CURLE_AGAIN;
   }
 
   void checkDeadlines() {
@@ -429,6 +604,9 @@ HttpLoop::Id HttpLoop::after(Nanos delay, std::function<void()> run) {
 }
 void HttpLoop::cancelTimer(Id timer) {
   impl_->cancelTimer(timer);
+}
+void HttpLoop::send(Id exchange, std::string bytes) {
+  impl_->send(exchange, std::move(bytes));
 }
 HttpLoop::Id HttpLoop::start(HttpRequest request) {
   return impl_->start(std::move(request));

@@ -17,6 +17,7 @@
 #include "mbcas/base/result.h"
 #include "mbcas/base/units.h"
 #include "mbcas/kube/config.h"
+#include "mbcas/kube/http_answer.h"
 
 namespace mbcas::kube {
 
@@ -52,6 +53,13 @@ struct HttpRequest {
   std::shared_ptr<const HttpTls> tls;
   std::string proxy_url;
   bool gzip = false;
+  // Asks the server to change to this protocol, as "websocket". If it does (status 101), the rest
+  // of the connection is a stream both ways: `receive` gets what the server sends, send() is for
+  // the other way, and the end of the connection is a complete exchange. If it does not, the answer
+  // is one like any other. Such a request has no body.
+  std::string upgrade{};
+  // On the loop, once, before any piece of the stream; an error ends the exchange as broken.
+  std::function<Result<void>(const HttpAnswer& answer)> upgraded{};
   Nanos connect_timeout = std::chrono::seconds(10);
   Nanos timeout{0};          // of the whole exchange; 0: none
   Nanos idle_timeout{0};     // since the last byte; 0: none
@@ -77,6 +85,10 @@ class HttpLoop {
   void cancelTimer(Id timer);  // called on the loop, it is sure not to run any more
   Id start(HttpRequest request);
   void cancel(Id exchange);  // `done` comes with kStopped, later
+  // More for the stream of an exchange with `upgrade`; dropped where that is over. What the server
+  // does not take is kept, up to kMostUnsent bytes; more than that ends the exchange.
+  void send(Id exchange, std::string bytes);
+  static constexpr std::size_t kMostUnsent = 1 << 20;
 
   bool onLoop() const;
   // Runs on the loop and waits for it. At once if called there.

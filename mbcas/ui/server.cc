@@ -187,6 +187,13 @@ class Server::Impl {
       ++status_number_;
     });
   }
+  void setCluster(std::string picture) {
+    change([&] {
+      if (picture == cluster_) return;
+      cluster_ = std::move(picture);
+      ++cluster_number_;
+    });
+  }
   void publish(std::string frame) {
     change([&] { history_.add(std::move(frame)); });
   }
@@ -205,6 +212,7 @@ class Server::Impl {
     bool streams = false;
     std::uint64_t source_seen = 0;
     std::uint64_t status_seen = 0;
+    std::uint64_t cluster_seen = 0;
     std::uint64_t frame_seen = 0;
 
     bool idle() const { return sent == sending.size(); }
@@ -329,6 +337,9 @@ class Server::Impl {
       if (std::exchange(connection.source_seen, source_number_) != source_number_) {
         text += event("source", source_);
       }
+      if (std::exchange(connection.cluster_seen, cluster_number_) != cluster_number_) {
+        text += event("cluster", cluster_);
+      }
       while (text.size() < kAtOnce) {
         const std::optional<std::uint64_t> id = history_.next(connection.frame_seen);
         if (!id) break;
@@ -409,6 +420,8 @@ class Server::Impl {
   std::string status_ = "{}";
   std::uint64_t source_number_ = 1;
   std::uint64_t status_number_ = 1;
+  std::string cluster_;
+  std::uint64_t cluster_number_ = 0;  // none yet
   History history_;
 };
 
@@ -435,6 +448,9 @@ void Server::describe(std::string source) {
 }
 void Server::setStatus(std::string status) {
   impl_->setStatus(std::move(status));
+}
+void Server::setCluster(std::string picture) {
+  impl_->setCluster(std::move(picture));
 }
 void Server::publish(std::string frame) {
   impl_->publish(std::move(frame));

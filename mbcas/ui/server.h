@@ -12,8 +12,9 @@
 // requests, connections and what is kept for slow readers are bounded.
 //
 // The stream (GET /api/events) is text/event-stream. First comes the event `source`, what the
-// frames are of; `status` tells whether more of them come; each `frame` has the next number as its
-// id, and a page that comes back names the last one it has in Last-Event-ID.
+// frames are of; `status` tells whether more of them come; `cluster` is a picture of which only the
+// newest counts; each `frame` has the next number as its id, and a page that comes back names the
+// last one it has in Last-Event-ID.
 #pragma once
 
 #include <functional>
@@ -47,6 +48,7 @@ class Server {
   // JSON texts without line breaks. Any thread.
   void describe(std::string source);
   void setStatus(std::string status);
+  void setCluster(std::string picture);
   void publish(std::string frame);
 
  private:

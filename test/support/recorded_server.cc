@@ -4,6 +4,7 @@
 #include <httplib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "mbcas/base/time.h"
+#include "mbcas/kube/websocket.h"
 
 namespace mbcas::test {
 namespace {
@@ -85,6 +87,37 @@ struct RecordedServer::Impl {
   void answer(httplib::Response& response, const json& body, int code = 200) {
     response.status = code;
     response.set_content(body.dump(), "application/json");
+  }
+
+  // A program in a container that prints this and ends well, over WebSocket.
+  static void program(const httplib::Request& request, httplib::Response& response,
+                      const std::string& output) {
+    const auto message = [](char channel, std::string_view content) {
+      std::string frame = "\x82\x7f";
+      const std::uint64_t size = content.size() + 1;
+      // As long as it gets: shorter forms are for short messages only.
+      for (int shift = 56; shift >= 0; shift -= 8) frame += static_cast<char>(size >> shift);
+      if (size < 126)
+        frame = {'\x82', static_cast<char>(size)};
+      else if (size < 0x10000)
+        frame = {'\x82', '\x7e', static_cast<char>(size >> 8), static_cast<char>(size)};
+      return frame + channel + std::string(content);
+    };
+    std::string line = output;
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    const std::string stream = message(1, "") + message(1, line + "\n") +
+                               message(3, R"({"metadata":{},"status":"Success"})");
+    response.status = 101;
+    response.set_header("Upgrade", "websocket");
+    response.set_header("Sec-WebSocket-Protocol", "v5.channel.k8s.io");
+    response.set_header("Sec-WebSocket-Accept",
+                        kube::webSocketAccept(request.get_header_value("Sec-WebSocket-Key")));
+    response.set_content_provider("text/plain",
+                                  [stream](std::size_t offset, httplib::DataSink& sink) {
+                                    if (offset == 0) sink.write(stream.data(), stream.size());
+                                    sink.done();
+                                    return true;
+                                  });
   }
 
   void review(const httplib::Request& request, httplib::Response& response) {
@@ -183,6 +216,7 @@ struct RecordedServer::Impl {
     if (content["texts"].contains(request.path)) {
       const json& text = content["texts"][request.path];
       if (!text.is_string()) return answer(response, text, text.value("code", 200));
+      if (request.has_header("Upgrade")) return program(request, response, text);
       response.set_content(text.get<std::string>(), "text/plain");
       return;
     }

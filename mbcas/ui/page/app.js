@@ -1,16 +1,23 @@
 // The page of `mbcas ui`: puts the connection, the course of what was seen, and the views together.
 
 import {byId, setAttribute, setHidden, setText} from './dom.js';
-import {Course} from './course.js';
+import {ClusterView, nodeLink} from './cluster.js';
+import {Course, readState} from './course.js';
 import {clock, duration} from './format.js';
-import {NodeView} from './node.js';
+import {NodeView, place} from './node.js';
 import {PodView} from './pod.js';
 import {Refused, Stream, ask, openSession} from './stream.js';
 
 const PLAY_PAUSE = 200; // ms for each state
 
-const course = new Course();
+const MOST_COURSES = 4;
+const FOLLOW = 5000; // ms; mbcas ui forgets a node that is not asked for in 20 s
+
+// Of a cluster a course for each node that was shown, the last one shown at the end.
+const courses = new Map();
+let course = new Course();
 const page = {
+  cluster: null, // the newest picture of it
   session: '',
   source: {},
   connection: 'connecting',
@@ -40,31 +47,81 @@ function redraw() {
 }
 
 const nodeView = new NodeView(question => ask(page.session, '/api/what-if', question), redraw);
+const clusterView = new ClusterView(redraw);
 const podView = new PodView(
     (state, pod) => ask(page.session, '/api/explain',
         {...pod, node: state.node, time: state.time, market: state.market}),
     number => show(number));
 
-// "namespace/name", or null for the node.
-function chosenPod() {
-  const found = /^#\/pod\/(.+)$/.exec(location.hash);
-  if (!found) return null;
+// What the address asks for: {node, pod}, each null where it is not chosen. A pod is
+// "namespace/name". Only of a cluster a node has a name.
+function route() {
+  const found = /^#(?:\/node\/([^/]+))?(?:\/pod\/(.+))?$/.exec(location.hash);
+  const read = text => {
+    try {
+      return text ? decodeURIComponent(text) : null;
+    } catch {
+      return null;
+    }
+  };
+  return {node: read(found?.[1]), pod: read(found?.[2])};
+}
+
+const ofCluster = () => page.source.kind === 'cluster';
+
+// The course of the node that is shown, of which there may be nothing yet.
+function chooseCourse(node) {
+  if (place.node === node) return;
+  place.node = node;
+  course = courses.get(node) ?? new Course();
+  courses.delete(node);
+  courses.set(node, course);
+  while (courses.size > MOST_COURSES) courses.delete(courses.keys().next().value);
+  stopPlaying();
+  page.follow = true;
+  tellNode();
+}
+
+// The server follows only the nodes that are shown.
+async function tellNode() {
+  if (!ofCluster() || !place.node || !page.session || page.connection !== 'live') return;
   try {
-    return decodeURIComponent(found[1]);
-  } catch {
-    return null;
-  }
+    await ask(page.session, '/api/follow', {node: place.node});
+  } catch { /* It is told again soon. */ }
 }
 
 function draw() {
+  const {node, pod: key} = route();
+  if (ofCluster()) chooseCourse(node ?? '');
   drawStatus();
+  const wide = ofCluster() && node === null;
+  setHidden(byId('cluster'), !wide || !page.cluster);
+  setHidden(document.querySelector('footer'), wide);
+  setHidden(byId('save'), wide);
+  setHidden(byId('to-cluster'), !ofCluster());
+  setAttribute(byId('home'), 'href', ofCluster() ? '#/cluster' : '#/node');
+  setAttribute(byId('to-node'), 'href', ofCluster() ? nodeLink(node ?? '') : '#/node');
+  if (wide) {
+    for (const id of ['node', 'pod']) setHidden(byId(id), true);
+    setHidden(byId('message'), page.cluster !== null);
+    if (page.cluster) clusterView.draw(page.cluster, Date.now());
+    document.title = 'Cluster – MBCAS';
+    return;
+  }
   drawTime();
   const any = course.states.length > 0;
-  const key = chosenPod();
   setHidden(byId('message'), any);
   setHidden(byId('node'), !any || key !== null);
   setHidden(byId('pod'), !any || key === null);
-  if (!any) return;
+  setHidden(byId('message-back'), any || !ofCluster());
+  if (!any) {
+    if (ofCluster() && page.connection === 'live') {
+      const notes = page.cluster?.notes ?? [];
+      setText(byId('message-text'), notes.length ? notes.join(' ')
+        : `Waiting for what the agent of ${node} sees…`);
+    }
+    return;
+  }
   const state = course.get(page.number);
   if (key === null) {
     nodeView.draw(state);
@@ -141,8 +198,9 @@ function playOrPause() {
 }
 
 function save() {
-  const name = (page.source.title || course.states.at(-1)?.data.node || 'node').replace(/[^\w.-]+/g, '-');
-  const url = URL.createObjectURL(new Blob([course.text(page.source.title ?? '')], {type: 'application/x-ndjson'}));
+  const title = place.node || page.source.title || course.states.at(-1)?.data.node || 'node';
+  const name = title.replace(/[^\w.-]+/g, '-');
+  const url = URL.createObjectURL(new Blob([course.text(title)], {type: 'application/x-ndjson'}));
   const link = document.createElement('a');
   link.href = url;
   link.download = `${name.slice(0, 60)}.mbcas`;
@@ -153,7 +211,10 @@ function save() {
 function readEvent(name, data) {
   page.connection = 'live';
   if (name === 'frame') {
-    course.add(data);
+    const state = readState(data);
+    // Of a cluster there may be nodes that only another page shows.
+    const of = ofCluster() ? courses.get(state?.data.node ?? '') : course;
+    of?.add(state);
   } else {
     let value = {};
     try {
@@ -161,6 +222,7 @@ function readEvent(name, data) {
     } catch { /* It says nothing then. */ }
     if (name === 'source') page.source = value;
     if (name === 'status') page.status = value;
+    if (name === 'cluster') page.cluster = value;
   }
   redraw();
 }
@@ -168,6 +230,7 @@ function readEvent(name, data) {
 async function start() {
   byId('play').addEventListener('click', playOrPause);
   byId('newest').addEventListener('click', follow);
+  setInterval(tellNode, FOLLOW);
   byId('save').addEventListener('click', save);
   byId('scrubber').addEventListener('input', event => show(course.first + Number(event.target.value)));
   addEventListener('hashchange', () => {

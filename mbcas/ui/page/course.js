@@ -14,8 +14,7 @@ export class Course {
   }
 
   // False: it is none, or not a later one.
-  add(text) {
-    const state = readState(text);
+  add(state) {
     if (!state) return false;
     const last = this.states.at(-1);
     if (last && state.at <= last.at) {
@@ -57,7 +56,8 @@ export class Course {
   }
 }
 
-function readState(text) {
+// Null: it is none.
+export function readState(text) {
   let data;
   try {
     data = JSON.parse(text);

@@ -5,7 +5,11 @@ import {cpu, nameOf, percent, price} from './format.js';
 import {MarketView} from './market.js';
 import {WhatIf} from './what_if.js';
 
-export const podLink = key => `#/pod/${encodeURIComponent(key)}`;
+// Of the node that is shown; empty where there is only one.
+export const place = {node: ''};
+
+export const podLink = key => (place.node ? `#/node/${encodeURIComponent(place.node)}/pod/${encodeURIComponent(key)}`
+  : `#/pod/${encodeURIComponent(key)}`);
 
 // What is special about a pod, in words; `mark` is for the eye alone.
 export function conditionsOf(pod) {

@@ -17,7 +17,7 @@ export async function openSession() {
     if (kept) return kept;
     throw new Refused('This address is not complete. Open the whole one that the command printed.');
   }
-  history.replaceState(null, '', '#/node');
+  history.replaceState(null, '', '#/');
   const answer = await fetch('/api/session', {method: 'POST', body: token, cache: 'no-store'});
   if (!answer.ok) {
     throw new Refused('This address has been used before. The command has printed another one.');

@@ -1,0 +1,58 @@
+#include "mbcas/agent/observe.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "mbcas/base/local_socket.h"
+
+namespace mbcas::agent {
+namespace {
+
+constexpr Nanos kPatience = std::chrono::seconds(5);
+constexpr std::size_t kLongestState = 8 << 20;
+
+}  // namespace
+
+Result<ObserverPlace> ObserverPlace::take(const std::string& socket) {
+  for (int i = 0; i < kMost; ++i) {
+    const std::string path = fmt::format("{}.observer-{}", socket, i);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return failure(path + ": cannot be opened");
+    // Given back by the kernel, however the process ends.
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return ObserverPlace(fd);
+    ::close(fd);
+  }
+  return failure(fmt::format("{} others observe this agent, which is as many as may", kMost));
+}
+
+ObserverPlace::ObserverPlace(ObserverPlace&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+ObserverPlace::~ObserverPlace() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> observe(const ObserveOptions& options, const Clock& clock,
+                     const std::function<bool(std::string_view line)>& write,
+                     const std::function<bool(Nanos)>& pause) {
+  const MonotonicTime end = clock.monotonic() + options.at_most;
+  std::string last;
+  for (;;) {
+    Result<std::string> state = readLocalSocket(options.socket, kPatience, kLongestState);
+    if (!state) return failure(std::move(state).error());
+    if (state->empty()) return failure(options.socket + ": the agent shows nothing");
+    // A line of its own, whoever answers there.
+    std::ranges::replace(*state, '\n', ' ');
+    *state += '\n';
+    if (*state != last && !write(*state)) return {};
+    last = *std::move(state);
+    const Nanos left = end - clock.monotonic();
+    if (left <= Nanos(0) || !pause(std::min(options.interval, left))) return {};
+  }
+}
+
+}  // namespace mbcas::agent
