@@ -25,6 +25,13 @@ double seconds(Nanos time) {
   return std::chrono::duration<double>(time).count();
 }
 
+// A reader of the page knows MBCAS, but not the names of its profiles.
+std::string shownName(const std::string& policy) {
+  if (policy == "responsive") return "MBCAS";
+  if (policy == "classic") return "MBCAS classic";
+  return policy;
+}
+
 // In minutes, or hours where there are many.
 struct TimeAxis {
   double unit;
@@ -85,7 +92,7 @@ void addPlots(const ComparedScenario& compared, Page& page) {
     Plot held{.title = "Throttled: " + whose, .x_label = axis.label, .y_label = "ms/s"};
     for (const Run& run : compared.runs) {
       const auto& pieces = all ? run.course.all() : run.course.first();
-      const std::string& policy = run.report.policy;
+      const std::string policy = shownName(run.report.policy);
       if (run.report.reserved > 0) {
         view::Series series = seriesOf(policy, run.course, pieces, axis, limit);
         series.stepped = true;
@@ -116,9 +123,10 @@ void addPlots(const ComparedScenario& compared, Page& page) {
   for (const Run& run : compared.runs) {
     const Report& report = run.report;
     if (report.requests.count() > 0) {
-      add(latencies, run, distribution(report.policy, report.requests, 0.1));
+      add(latencies, run, distribution(shownName(report.policy), report.requests, 0.1));
     }
-    if (report.reserved > 0) add(held, run, distribution(report.policy, report.held_back, 0.01));
+    if (report.reserved > 0)
+      add(held, run, distribution(shownName(report.policy), report.held_back, 0.01));
   }
   if (!latencies.series.empty()) page.plot(latencies);
   if (!held.series.empty()) page.plot(held);
@@ -144,8 +152,8 @@ Page::Cells lowest(const std::vector<Row>& rows,
 
 // Each policy over all scenarios.
 void addSummary(const std::vector<ComparedScenario>& scenarios, Page& page) {
-  std::vector<Row> rows = {{"policy", "throttled, free pods ms/s", "p99 beside no limits", "used %",
-                            "reserved cores", "slack %", "changes in 5 min", "reaction s",
+  std::vector<Row> rows = {{"policy", "throttled, free pods ms/s", "p99 to that without limits",
+                            "used %", "reserved cores", "slack %", "changes in 5 min", "reaction s",
                             "converged s", "fairness", "Jain"}};
   std::vector<std::vector<std::optional<double>>> values(1);
   std::vector<const Report*> unlimited;
@@ -165,7 +173,7 @@ void addSummary(const std::vector<ComparedScenario>& scenarios, Page& page) {
     const bool limited = all.reserved > 0;
     const std::optional<double> reaction = sim::median(all.reactions);
     const std::optional<double> converged = sim::median(all.convergences);
-    rows.push_back({reports.front()->policy, fmt::format("{:.1f}", all.throttled_free),
+    rows.push_back({shownName(reports.front()->policy), fmt::format("{:.1f}", all.throttled_free),
                     unlimited.empty() ? "-" : fmt::format("{:.2f}", all.slowdown),
                     unlimited.empty() ? "-" : fmt::format("{:.1f}", all.used * 100),
                     limited ? fmt::format("{:.1f}", all.reserved) : "-",
@@ -199,7 +207,7 @@ void addPods(const ComparedScenario& compared, Page& page) {
   }
   if (columns.empty()) return;
   for (const Run& run : compared.runs) {
-    Row row = {run.report.policy};
+    Row row = {shownName(run.report.policy)};
     std::vector<std::optional<double>> value(1);
     for (const std::size_t i : columns) {
       value.push_back(run.report.pods[i].p99);
@@ -219,8 +227,9 @@ std::string sizeOf(const std::vector<ComparedScenario>& scenarios) {
     pods += here;
     pod_hours += static_cast<double>(here) * seconds(compared.scenario.duration) / 3600;
   }
-  return fmt::format("{} scenarios, {} pods, {:.0f} pod-hours under each of {} policies",
-                     scenarios.size(), pods, pod_hours, scenarios.front().runs.size());
+  return fmt::format("{} scenario{}, {} pods, {:.{}f} pod-hours under each of {} policies",
+                     scenarios.size(), scenarios.size() == 1 ? "" : "s", pods, pod_hours,
+                     pod_hours < 10 ? 1 : 0, scenarios.front().runs.size());
 }
 
 void addMethod(Page& page, const std::string& machine) {
@@ -284,7 +293,7 @@ void Course::add(const sim::Simulation& simulation) {
 
 std::string comparisonPage(const std::vector<ComparedScenario>& scenarios,
                            const std::string& machine) {
-  Page page("MBCAS beside others, simulated");
+  Page page("MBCAS and other policies, simulated");
   page.paragraph(sizeOf(scenarios) + ".");
   page.heading("All scenarios");
   addSummary(scenarios, page);
@@ -298,7 +307,10 @@ std::string comparisonPage(const std::vector<ComparedScenario>& scenarios,
                     seconds(scenario.duration) / axisOf(scenario).unit, axisOf(scenario).label));
     std::vector<Report> reports;
     reports.reserve(compared.runs.size());
-    for (const Run& run : compared.runs) reports.push_back(run.report);
+    for (const Run& run : compared.runs) {
+      reports.push_back(run.report);
+      reports.back().policy = shownName(run.report.policy);
+    }
     Comparison comparison = compare(reports);
     // The scenario's name stands above.
     for (Row& row : comparison.rows) row.erase(row.begin());

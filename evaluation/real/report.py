@@ -188,7 +188,7 @@ class Plot:
 
 
 def picture(plots, columns=1, legend=()):
-    """One SVG of several plots, beside and below each other."""
+    """One SVG of several plots in a grid."""
     rows = math.ceil(len(plots) / columns)
     width, height = Plot.WIDTH * min(columns, len(plots)), Plot.HEIGHT * rows
     texts, at = [], 10
@@ -209,14 +209,20 @@ def first_of(scenario):
     return next(w for w in scenario.workloads if not w.adversary)
 
 
-def course(policy, result):
+def highest_of(policies):
+    """The top of the scale that all pictures of a scenario share."""
+    highest = max([1000] + [sample[measures.LIMIT] or 0 for runs in policies.values() for sample
+                            in runs[0]["recorded"]["series"][first_of(
+                                runs[0]["scenario"]).name]])
+    return math.ceil(highest / 400) * 400
+
+
+def course(policy, result, top):
     """Limit, use and throttling of the first workload over time."""
     scenario = result["scenario"]
     workload = first_of(scenario)
     samples = result["recorded"]["series"][workload.name]
-    highest = max([s[measures.LIMIT] or 0 for s in samples] + [1000])
-    plot = Plot(f"{policy}: {workload.name}", "s", (0, scenario.seconds),
-                (0, math.ceil(highest / 400) * 400))
+    plot = Plot(f"{policy}: {workload.name}", "s", (0, scenario.seconds), (0, top))
     changes = result["recorded"]["changes"][workload.name]
     if samples[0][measures.LIMIT] is not None:
         ends = [at for at, _ in changes[1:]] + [scenario.seconds]
@@ -256,7 +262,8 @@ def pictures(results, order):
     """{file name: SVG}"""
     made = {}
     for name, policies in by_scenario(results, order).items():
-        made[f"{name}.svg"] = picture([course(policy, runs[0]) for policy, runs
+        top = highest_of(policies)
+        made[f"{name}.svg"] = picture([course(policy, runs[0], top) for policy, runs
                                        in policies.items()], 2, COURSE_LEGEND)
         scenario = next(iter(policies.values()))[0]["scenario"]
         for workload in scenario.workloads:
@@ -279,7 +286,8 @@ def page(results, known, facts):
         for workload in scenario.workloads:
             if (file := f"{name}-{workload.name}.svg") in drawn:
                 parts.append(f"<figure>{drawn[file]}</figure>")
-        parts += [f"<figure>{picture([course(policy, runs[0])], 1, COURSE_LEGEND)}</figure>"
+        top = highest_of(policies)
+        parts += [f"<figure>{picture([course(policy, runs[0], top)], 1, COURSE_LEGEND)}</figure>"
                   for policy, runs in policies.items()]
     parts.append("<h2>Policies</h2><dl>")
     parts += [f"<dt>{html.escape(name)}<dd>{html.escape(policy.about)}"

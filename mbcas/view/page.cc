@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "mbcas/view/page_parts.h"
+
 namespace mbcas::view {
 
 void Page::heading(const std::string& text) {
@@ -54,22 +56,9 @@ void Page::plot(const Plot& plot) {
 std::string Page::toString() const {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         escapeXml(title_) +
-         "</title>\n<style>\n"
-         "body { font: 15px/1.5 sans-serif; color: #222; max-width: 1000px; margin: 2em auto; "
-         "padding: 0 1em; }\n"
-         "h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }\n"
-         ".scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; }\n"
-         "th, td { padding: .3em .6em; border-bottom: 1px solid #ddd; text-align: left; }\n"
-         "th { vertical-align: bottom; }\n"
-         "th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }\n"
-         "th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; }\n"
-         "td.best { font-weight: bold; background: #e3f4ec; }\n"
-         "figure { margin: 1em 0; overflow-x: auto; }\n"
-         "svg { width: 100%; min-width: 600px; height: auto; }\n"
-         "summary { cursor: pointer; font-weight: bold; padding: .4em 0; }\n"
-         "</style></head><body>\n<h1>" +
-         escapeXml(title_) + "</h1>\n" + body_ + "</body></html>\n";
+         escapeXml(title_) + "</title>\n<style>" + kPageStyle + "</style></head><body>\n<h1>" +
+         escapeXml(title_) + "</h1>\n" + body_ + "<script>" + kPageScript +
+         "</script></body></html>\n";
 }
 
 }  // namespace mbcas::view

@@ -1,5 +1,4 @@
-// Line plots as SVG, without scripts or fonts of their own: they go into an HTML page or a
-// document as they are.
+// Line plots as SVG. A Page gives them their colours, and shows values under the pointer.
 #pragma once
 
 #include <cstddef>
