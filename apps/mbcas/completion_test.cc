@@ -27,7 +27,7 @@ Words offered(Words words) {
 }
 
 TEST(Completion, CommandsAndFlags) {
-  EXPECT_EQ(offered({"re"}), (Words{"resize", "restore", "resume", ":4"}));
+  EXPECT_EQ(offered({"re"}), (Words{"report", "resize", "restore", "resume", ":4"}));
   EXPECT_EQ(offered({"pods", ""}), (Words{"list", "usage", ":4"}));
   EXPECT_EQ(offered({"top", "--so"}), (Words{"--sort", "--socket", ":4"}));
   EXPECT_EQ(offered({"solve", "-o", ""}), (Words{"table", "json", "yaml", "name", ":4"}));
@@ -101,9 +101,9 @@ complete -p mbcas
       shell("/bin/bash", {"-c", "MBCAS=$0; . /dev/stdin", MBCAS_BINARY}, program);
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(
-      outcome.out,
-      "resize restore resume\n--host\ntable json yaml name\ntable\ncomplete -F _mbcas mbcas\n");
+  EXPECT_EQ(outcome.out,
+            "report resize restore resume\n--host\ntable json yaml name\ntable\ncomplete -F _mbcas "
+            "mbcas\n");
 }
 
 TEST(Completion, InZsh) {

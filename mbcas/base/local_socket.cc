@@ -149,16 +149,26 @@ void LocalSocket::serve(const std::function<std::string()>& text) {
 }
 
 void LocalSocket::accept(const std::function<std::string()>& text) {
-  std::shared_ptr<const std::string> shared;
+  // All who wait now see the same text. It is made when the last of them has been accepted, so that
+  // a reader that comes back at once sees a newer one.
   for (;;) {
     const int fd = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
-    if (!shared) shared = std::make_shared<const std::string>(text());
+    if (fd < 0) break;
     if (readers_.size() == kMostReaders) close(readers_.begin());
-    readers_.push_back({.fd = fd, .text = shared});
-    const auto reader = std::prev(readers_.end());
-    epoll_event event{.events = EPOLLOUT, .data = {.fd = fd}};
-    if (!send(*reader) || ::epoll_ctl(events_, EPOLL_CTL_ADD, fd, &event) != 0) close(reader);
+    readers_.push_back({.fd = fd, .text = nullptr});
+  }
+  std::shared_ptr<const std::string> shared;
+  for (auto reader = readers_.begin(); reader != readers_.end();) {
+    const auto next = std::next(reader);
+    if (!reader->text) {
+      if (!shared) shared = std::make_shared<const std::string>(text());
+      reader->text = shared;
+      epoll_event event{.events = EPOLLOUT, .data = {.fd = reader->fd}};
+      if (!send(*reader) || ::epoll_ctl(events_, EPOLL_CTL_ADD, reader->fd, &event) != 0) {
+        close(reader);
+      }
+    }
+    reader = next;
   }
 }
 
