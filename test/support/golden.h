@@ -22,7 +22,7 @@ inline void expectGolden(const std::string& path, const std::string& actual) {
     std::ofstream(path) << actual;
     return;
   }
-  EXPECT_EQ(actual, fileText(path)) << path << ": MBCAS_UPDATE_GOLDEN=1 would write it anew";
+  EXPECT_EQ(actual, fileText(path)) << path << ": MBCAS_UPDATE_GOLDEN=1 would write it";
 }
 
 }  // namespace mbcas::test
