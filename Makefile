@@ -73,8 +73,12 @@ unit: build ## Unit and property tests only; seconds
 bench: build ## Run the benchmarks; they print ratios
 	@scripts/bench
 
+.PHONY: pictures
+pictures: build ## Draw the pictures of the documents, those of the page in Chromium
+	@docs/pictures/draw build/bin/mbcas
+
 .PHONY: evaluate
-evaluate: build ## MBCAS beside HPA, VPA and others on a real node: 2 hours, QUICK=1 10 minutes
+evaluate: build ## MBCAS, HPA, VPA and others on a real node: 2 hours, QUICK=1 10 minutes
 	@evaluation/real/evaluate $(if $(QUICK),--quick)
 
 .PHONY: fuzz

@@ -3,8 +3,7 @@
 
 namespace mbcas::view {
 
-// Plots have no colours of their own: c0 to c9 are told apart also by those who see red and green
-// alike (the first seven: Okabe and Ito, black being the colour of the text).
+// The colours here replace those that plots have where they stand alone.
 inline constexpr const char* kPageStyle = R"(
 :root { color-scheme: light dark; --back: #fff; --ink: #222; --faint: #59636e; --line: #d8dee4;
   --best: #e3f4ec; }
@@ -29,7 +28,7 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; }
 td.best { font-weight: bold; background: var(--best); }
 figure { margin: 1em 0; overflow-x: auto; position: relative; }
 svg { width: 100%; min-width: 600px; height: auto; display: block; }
-svg text { fill: var(--faint); } svg .title, svg .key text { fill: var(--ink); }
+.back { fill: var(--back); } svg text { fill: var(--faint); } svg .title, svg .key text { fill: var(--ink); }
 .grid, .mark { stroke: var(--line); } .mark, .cursor { stroke: var(--faint); }
 .curve, .key line { stroke: var(--c); fill: none; } circle.curve { stroke: none; fill: var(--c); }
 .key { cursor: pointer; } .key.off { opacity: .45; } .key.off text { text-decoration: line-through; }

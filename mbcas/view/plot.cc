@@ -14,7 +14,11 @@ namespace {
 constexpr double kWidth = 760, kHeight = 260;
 constexpr double kLeft = 58, kRight = 14, kTop = 46, kBottom = 40, kLegendLine = 16;
 
-constexpr std::size_t kColours = 10;  // classes c0 to c9 of the page
+// Told apart also by those who see red and green alike (the first seven: Okabe and Ito). A page has
+// others for its dark mode, by the classes c0 to c9.
+constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                  "#e69f00", "#56b4e9", "#000000", "#999999",
+                                                  "#7b4f1d", "#5b2a86"};
 
 // 1, 2 or 5 times a power of ten, so that about `count` of them make up the range.
 double tickStep(double range, int count) {
@@ -87,8 +91,9 @@ std::vector<Place> legendOf(const Plot& plot) {
 std::string xTicks(const Plot& plot, double low, double high, const Scale& x, double bottom) {
   std::string out;
   const auto tick = [&](double at, const std::string& label) {
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", x(at),
-                       bottom + 15, label);
+    out += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#555\">{}</text>\n", x(at),
+        bottom + 15, label);
   };
   if (plot.x_log) {
     for (double power = std::ceil(low - 1e-9); power <= high + 1e-9; ++power) {
@@ -106,7 +111,7 @@ std::string xTicks(const Plot& plot, double low, double high, const Scale& x, do
 // The line of a series and its dots. Points along a level are left out: most of what is drawn are
 // limits, which hold for long.
 std::pair<std::string, std::string> linesOf(const Plot& plot, const Series& series, const Scale& x,
-                                            const Scale& y, const std::string& attributes) {
+                                            const Scale& y, const std::string& dot) {
   std::string path;
   std::string dots;
   std::string level;               // of the last point; empty: a new line begins
@@ -127,7 +132,7 @@ std::pair<std::string, std::string> linesOf(const Plot& plot, const Series& seri
     const std::string at = fmt::format("{:.1f}", x(across(plot, point.x)));
     const std::string height = fmt::format("{:.1f}", y(std::max(point.y, 0.0)));
     if (series.dots) {
-      dots += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\"{}/>\n", at, height, attributes);
+      dots += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\"{}/>\n", at, height, dot);
     }
     if (height == level) {
       end = at;
@@ -172,6 +177,7 @@ std::string svg(const Plot& plot) {
       R"(aria-label="{}" font-family="sans-serif" font-size="11" data-left="{}" data-right="{}" )"
       R"(data-from="{}" data-to="{}" data-top="{}" data-bottom="{}" data-most="{}" data-log="{}" )"
       R"(data-unit="{}">)"
+      "\n<rect class=\"back\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
       "\n<text x=\"{}\" y=\"16\" font-size=\"13\" font-weight=\"bold\" class=\"title\">{}</text>\n",
       kWidth, height, escapeXml(plot.title), x.at_from, x.at_to, x.from, x.to, y.at_to, y.at_from,
       y.to, plot.x_log ? 1 : 0, escapeXml(plot.x_label), kLeft, escapeXml(plot.title));
@@ -179,15 +185,16 @@ std::string svg(const Plot& plot) {
   for (int i = 0; i <= y_ticks; ++i) {
     const double value = i * y_step;
     out += fmt::format(
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"grid\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"grid\" "
+        "stroke=\"#ddd\"/>"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#555\">{:g}</text>\n",
         kLeft, kWidth - kRight, y(value), y(value), kLeft - 6, y(value) + 4, value);
   }
   out += xTicks(plot, x_low, x_high, x, bottom);
   const double middle = (kTop + lowered + bottom) / 2;
   out += fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n"
-      "<text x=\"12\" y=\"{:.1f}\" text-anchor=\"middle\" "
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#555\">{}</text>\n"
+      "<text x=\"12\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#555\" "
       "transform=\"rotate(-90 12 {:.1f})\">{}</text>\n",
       kWidth - kRight, height - 8, escapeXml(plot.x_label), middle, middle,
       escapeXml(plot.y_label));
@@ -195,7 +202,8 @@ std::string svg(const Plot& plot) {
     const double at = x(across(plot, mark.x));
     out += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" class=\"mark\" "
-        "stroke-dasharray=\"2 3\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\">{5}</text>\n",
+        "stroke=\"#888\" "
+        "stroke-dasharray=\"2 3\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\" fill=\"#555\">{5}</text>\n",
         at, kTop + lowered, bottom, at + 4, kTop + lowered + 10, escapeXml(mark.text));
   }
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
@@ -203,22 +211,25 @@ std::string svg(const Plot& plot) {
     const std::size_t place = series.colour.value_or(i);
     // Colours that come again are told apart by dashes.
     constexpr std::array kDashes = {"", " stroke-dasharray=\"5 3\"", " stroke-dasharray=\"1 3\""};
-    const std::size_t round = place / kColours + (series.dashed ? 1 : 0);
+    const std::size_t round = place / kColours.size() + (series.dashed ? 1 : 0);
     const char* dash = kDashes[round % kDashes.size()];
     const std::string name = escapeXml(series.name);
+    const char* colour = kColours[place % kColours.size()];
     const std::string attributes =
-        fmt::format(" class=\"curve c{}\" data-series=\"{}\"", place % kColours, i);
-    const auto [path, dots] = linesOf(plot, series, x, y, attributes);
-    out += fmt::format("<path d=\"{}\" stroke-width=\"1.7\" data-name=\"{}\"{}{}/>\n", path, name,
-                       attributes, dash);
+        fmt::format(" class=\"curve c{}\" data-series=\"{}\"", place % kColours.size(), i);
+    const auto [path, dots] =
+        linesOf(plot, series, x, y, fmt::format("{} fill=\"{}\"", attributes, colour));
+    out += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.7\" data-name=\"{}\"{}{}/>\n",
+        path, colour, name, attributes, dash);
     out += dots;
     const double line = 30 + kLegendLine * legend[i].line;
     out += fmt::format(
         "<g class=\"key c{}\" tabindex=\"0\" role=\"button\" aria-pressed=\"true\">"
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\" stroke-width=\"2\"{}/>"
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"2\"{}/>"
         "<text x=\"{:.1f}\" y=\"{}\">{}</text></g>\n",
-        place % kColours, legend[i].x, legend[i].x + 16, line, line, dash, legend[i].x + 20,
-        line + 4, name);
+        place % kColours.size(), legend[i].x, legend[i].x + 16, line, line, colour, dash,
+        legend[i].x + 20, line + 4, name);
   }
   return out + "</svg>\n";
 }

@@ -1,4 +1,5 @@
-// Line plots as SVG. A Page gives them their colours, and shows values under the pointer.
+// Line plots as SVG, without scripts or fonts of their own: they go into a document as they are. In
+// a Page they follow its colours, and values are shown under the pointer.
 #pragma once
 
 #include <cstddef>

@@ -87,7 +87,8 @@ TEST(Plot, ALevelIsOneLine) {
 
 TEST(Plot, AColourCanBeChosen) {
   const std::string text = svg({.series = {{.name = "x", .points = {{0, 1}}, .colour = 6}}});
-  EXPECT_NE(text.find("class=\"curve c6\""), std::string::npos);
+  EXPECT_NE(text.find("stroke=\"#000000\""), std::string::npos) << "without a page";
+  EXPECT_NE(text.find("class=\"curve c6\""), std::string::npos) << "in a page";
 }
 
 TEST(Plot, DotsMarkPoints) {
