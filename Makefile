@@ -48,6 +48,11 @@ test-clean: setup ## Everything of the last commit in a fresh minimal Debian 12,
 test-versions: build ## The integration tests on every pinned Kubernetes, 1.33 to 1.36
 	@scripts/test-versions
 
+.PHONY: test-kernels
+test-kernels: build ## The kernel tests on Linux 6.12 and newer, in a virtual machine
+	@scripts/build release kernel_vm_tests
+	@scripts/test-kernels
+
 .PHONY: e2e
 e2e: build ## Images and manifests on a real node: install, load, upgrade, uninstall
 	@test/cluster/install_test build/bin
