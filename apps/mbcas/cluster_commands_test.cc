@@ -227,6 +227,52 @@ TEST_F(ClusterCommands, ADryRunChangesNothing) {
   EXPECT_EQ(writes(server), 1u);
 }
 
+TEST_F(ClusterCommands, Mode) {
+  EXPECT_EQ(run({"mode"}).out,
+            "SCOPE        MODE  SET BY\nthe cluster  full  ConfigMap mbcas-system/mbcas\n");
+  EXPECT_EQ(run({"mode", "recommend"}).out,
+            "the cluster has mode recommend: no limit is changed; PodAllocations say what would be "
+            "set\n");
+  EXPECT_EQ(
+      run({"mode", "raise-only", "-n", "shop", "--dry-run"}).out,
+      "namespace shop would have mode raise-only: limits are raised, never set below what was "
+      "declared (server dry run)\n");
+  EXPECT_EQ(run({"mode", "--reset", "-n", "shop", "-o", "name"}).out, "namespace/shop\n");
+  const std::vector<std::string> asked = server.requests();
+  const auto wrote = [&](const std::string& what) {
+    return std::ranges::count_if(asked, [&](const auto& each) { return each.find(what) == 0; });
+  };
+  EXPECT_EQ(wrote("PATCH /api/v1/namespaces/mbcas-system/configmaps/mbcas"), 1);
+  EXPECT_EQ(wrote("PATCH /api/v1/namespaces/shop"), 2);
+
+  json content = {{"objects", {{"/apis/apps/v1 deployments", json::array()}}}};
+  content["objects"]["/apis/apps/v1 deployments"].push_back(json::parse(R"({
+    "metadata": {"name": "mbcas-controller", "namespace": "mbcas-system", "labels": {
+      "app.kubernetes.io/part-of": "mbcas", "app.kubernetes.io/component": "controller"}},
+    "spec": {"template": {"spec": {"containers": [
+      {"name": "controller", "args": ["--mode=raise-only", "--dry-run"]}]}}}})"));
+  json namespaces = json::parse(server.content())["objects"]["/api/v1 namespaces"];
+  for (json& each : namespaces) {
+    if (each["metadata"]["name"] == "shop") each["metadata"]["labels"]["mbcas.io/mode"] = "off";
+  }
+  content["objects"]["/api/v1 namespaces"] = namespaces;
+  json maps = json::parse(server.content())["objects"]["/api/v1 configmaps"];
+  maps[0]["data"].erase("mode");
+  content["objects"]["/api/v1 configmaps"] = maps;
+  server.change(content.dump());
+  const Outcome shown = run({"mode"});
+  EXPECT_EQ(shown.out,
+            "SCOPE        MODE        SET BY\n"
+            "the cluster  raise-only  the controller's flag --mode\n"
+            "shop         off         label mbcas.io/mode\n");
+  EXPECT_NE(shown.err.find("the controller runs with --dry-run"), std::string::npos) << shown.err;
+  EXPECT_EQ(json::parse(run({"mode", "-o", "json"}).out), (json{{"cluster", "raise-only"},
+                                                                {"namespaces", {{"shop", "off"}}},
+                                                                {"controllerDryRun", true}}));
+  EXPECT_EQ(run({"mode", "fast"}).exit_code, 2);
+  EXPECT_EQ(run({"mode", "full", "--reset"}).exit_code, 2);
+}
+
 TEST_F(ClusterCommands, BeforeAnInstallation) {
   expect("cluster-pre.txt", {"doctor", "--pre"});
   // Much is in the way.
@@ -448,6 +494,8 @@ TEST_F(ClusterCommands, NobodyElseSpeaksToTheTerminal) {
                                              {"resize", "web-1", "--cpu", "1"},
                                              {"restore", "web-1"},
                                              {"restore", "--all"},
+                                             {"mode"},
+                                             {"mode", "full"},
                                              {"pause"},
                                              {"resume"}}) {
     const Outcome outcome = run(words);
@@ -481,9 +529,17 @@ TEST_F(ClusterCommands, WrongArguments) {
   }
 }
 
-const std::vector<std::vector<std::string>> kCommands = {
-    {"pods", "list"}, {"pods", "usage"},    {"explain", "x"}, {"explain", "sts/x"},         {"top"},
-    {"pause"},        {"restore", "--all"}, {"restore", "x"}, {"resize", "x", "--cpu", "1"}};
+const std::vector<std::vector<std::string>> kCommands = {{"pods", "list"},
+                                                         {"pods", "usage"},
+                                                         {"explain", "x"},
+                                                         {"explain", "sts/x"},
+                                                         {"top"},
+                                                         {"pause"},
+                                                         {"mode"},
+                                                         {"mode", "off"},
+                                                         {"restore", "--all"},
+                                                         {"restore", "x"},
+                                                         {"resize", "x", "--cpu", "1"}};
 
 // To find out what is wrong is what doctor is for: that is a finding like others.
 void expectFinding(const std::vector<std::string>& flags) {

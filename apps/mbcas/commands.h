@@ -29,6 +29,7 @@ void addDoctor(CLI::App& app, int& exit_code);
 void addExplain(CLI::App& app, int& exit_code);
 void addHelp(CLI::App& app, int& exit_code);
 void addInspect(CLI::App& app, int& exit_code);
+void addMode(CLI::App& app, int& exit_code);
 void addPause(CLI::App& app, int& exit_code);  // and resume
 void addPods(CLI::App& app, int& exit_code);
 void addReport(CLI::App& app, int& exit_code);

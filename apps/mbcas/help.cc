@@ -79,9 +79,9 @@ raise-only   limits are raised, never set below what was declared
 full         the default: also lower, for a more important pod that is short of CPU, or where a
              quota is short
 
-For the cluster: key `mode` of ConfigMap mbcas-system/mbcas. For a namespace, over it:
-
-  kubectl label namespace shop mbcas.io/mode=recommend
+What holds where:             mbcas mode
+For the cluster:              mbcas mode recommend    (key `mode` of ConfigMap mbcas-system/mbcas)
+For a namespace, over it:     mbcas mode full -n shop    (label mbcas.io/mode)
 
 A pod, or a namespace, opts out for good by label or annotation:
 

@@ -31,6 +31,7 @@ void addCommands(CLI::App& app, int& exit_code) {
   addPods(app, exit_code);
   addResize(app, exit_code);
   addRestore(app, exit_code);
+  addMode(app, exit_code);
   addPause(app, exit_code);
   addRun(app, exit_code);
   addInspect(app, exit_code);
@@ -46,7 +47,7 @@ void addCommands(CLI::App& app, int& exit_code) {
 void groupCommands(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"See it", {"demo", "ui", "top", "explain", "report", "diff", "doctor", "pods"}},
-      {"Change it", {"resize", "restore", "pause", "resume"}},
+      {"Change it", {"mode", "resize", "restore", "pause", "resume"}},
       {"On a machine without Kubernetes", {"run", "inspect"}},
       {"On paper", {"solve", "simulate"}}};
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {

@@ -76,19 +76,26 @@ int pauseCommand(const Flags& flags, bool pause) {
 
 }  // namespace
 
-kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
-                                bool paused, bool dry_run) {
+kube::ApiResult<void> writeSetting(kube::Client& client, const std::string& system_namespace,
+                                   std::string_view key, std::optional<std::string_view> value,
+                                   bool dry_run) {
   const std::string body =
       fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},)"
-                  R"("data":{{"paused":"{}"}}}})",
-                  controller::kSettingsName, paused);
+                  R"("data":{{"{}":{}}}}})",
+                  controller::kSettingsName, key, value ? fmt::format("\"{}\"", *value) : "null");
   auto written = client.patch<kube::ConfigMap>(system_namespace, controller::kSettingsName,
                                                kube::PatchType::kMerge, body, {.dry_run = dry_run});
   if (!written && written.error().notFound()) {
+    if (!value) return {};
     written = client.create<kube::ConfigMap>(system_namespace, body, {.dry_run = dry_run});
   }
   if (!written) return kube::apiFailure(written.error());
   return {};
+}
+
+kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
+                                bool paused, bool dry_run) {
+  return writeSetting(client, system_namespace, "paused", paused ? "true" : "false", dry_run);
 }
 
 void addPause(CLI::App& app, int& exit_code) {

@@ -101,8 +101,8 @@ void AgentStates::start(const std::string& node, const std::string& pod, bool on
   const auto lines = std::make_shared<LineReader>(kLongestState, [change](std::string line) {
     Result<NodeRecord> record = parseState(std::move(line));
     change([&](Shared::Seen& seen) {
-      seen.record = record ? std::make_shared<const NodeRecord>(*std::move(record)) : nullptr;
       seen.trouble = record ? "" : record.error().message();
+      seen.record = record ? std::make_shared<const NodeRecord>(*std::move(record)) : nullptr;
     });
   });
   kube::ExecRequest request{.name_space = system_namespace_,

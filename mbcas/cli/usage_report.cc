@@ -64,7 +64,10 @@ std::vector<const ContainerReport*> chosen(
   for (const ContainerReport& each : report.containers) {
     if (wanted(each)) found.push_back(&each);
   }
-  std::ranges::stable_sort(found, [&](const auto* a, const auto* b) { return less(*a, *b); });
+  // Equal ones keep the order of the report.
+  std::ranges::sort(found, [&](const ContainerReport* a, const ContainerReport* b) {
+    return less(*a, *b) || (!less(*b, *a) && a < b);
+  });
   return found;
 }
 

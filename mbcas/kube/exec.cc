@@ -60,7 +60,6 @@ ApiError broken(std::string message) {
 
 ApiResult<int> readExecStatus(std::string text) {
   bool success = false;
-  std::string failed_as;
   std::optional<int> code;
   ApiError error;
   JsonParser parser;

@@ -68,18 +68,20 @@ Result<void> HttpAnswer::head(std::string_view text) {
     if (!value.empty()) value += ", ";
     value += trimmed(line.substr(colon + 1));
   }
-  if (status_ == 101) {
-    state_ = State::kUntilEnd;
-  } else if (status_ < 200) {
+  if (status_ < 200 && status_ != 101) {
     status_ = 0;  // another one follows
-  } else if (status_ == 204 || status_ == 304) {
+    return {};
+  }
+  const std::string_view coding = status_ == 101 ? std::string_view() : header("transfer-encoding");
+  const std::string_view length = status_ == 101 ? std::string_view() : header("content-length");
+  if (status_ == 204 || status_ == 304) {
     state_ = State::kComplete;
-  } else if (const std::string_view coding = header("transfer-encoding"); !coding.empty()) {
+  } else if (!coding.empty()) {
     if (lowered(coding) != "chunked") {
       return failure(fmt::format("an unknown coding: \"{}\"", quoted(coding)));
     }
     state_ = State::kChunkSize;
-  } else if (const std::string_view length = header("content-length"); !length.empty()) {
+  } else if (!length.empty()) {
     if (!parseAll(length, left_)) {
       return failure(fmt::format("no length: \"{}\"", quoted(length)));
     }

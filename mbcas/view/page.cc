@@ -51,14 +51,15 @@ void Page::endFold() {
 
 void Page::plot(const Plot& plot) {
   body_ += "<figure>" + svg(plot) + "</figure>\n";
+  has_plots_ = true;
 }
 
 std::string Page::toString() const {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
          escapeXml(title_) + "</title>\n<style>" + kPageStyle + "</style></head><body>\n<h1>" +
-         escapeXml(title_) + "</h1>\n" + body_ + "<script>" + kPageScript +
-         "</script></body></html>\n";
+         escapeXml(title_) + "</h1>\n" + body_ +
+         (has_plots_ ? fmt::format("<script>{}</script>", kPageScript) : "") + "</body></html>\n";
 }
 
 }  // namespace mbcas::view

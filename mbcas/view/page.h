@@ -33,6 +33,7 @@ class Page {
  private:
   std::string title_;
   std::string body_;
+  bool has_plots_ = false;
 };
 
 }  // namespace mbcas::view

@@ -176,6 +176,33 @@ TEST_F(CliTest, PodsExplainAndTopTellTheSame) {
   EXPECT_TRUE(usage.err.starts_with(fmt::format("mbcas pods: node {}: ", kNode))) << usage.err;
 }
 
+TEST_F(CliTest, AModeHoldsAtOnce) {
+  startEngine();
+  const auto web = makePod("web");
+  desire(*web, 500_m, 600_m);
+  expectApplied(*web, 500_m);
+  const Outcome looks = run({"mode", "recommend", "-n", ns});
+  EXPECT_EQ(looks.exit_code, 0) << looks.err;
+  // The pod has what it declared, and its allocation says what it would get.
+  const auto phaseIs = [&](podallocation::Phase phase) {
+    const auto now = allocation(*web);
+    return now && now->phase == phase;
+  };
+  EXPECT_TRUE(eventually([&] { return phaseIs(podallocation::Phase::kRecommended); }));
+  const json shown = runJson({"mode"});
+  EXPECT_EQ(shown.at("cluster"), "full");
+  EXPECT_EQ(shown.at("namespaces").at(ns), "recommend");
+  EXPECT_EQ(run({"mode", "--reset", "-n", ns}).exit_code, 0);
+  expectApplied(*web, 500_m);
+  // The same for the cluster.
+  EXPECT_EQ(run({"mode", "recommend"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return phaseIs(podallocation::Phase::kRecommended); }));
+  EXPECT_EQ(runJson({"mode"}).at("cluster"), "recommend");
+  EXPECT_EQ(run({"mode", "--reset"}).exit_code, 0);
+  expectApplied(*web, 500_m);
+  EXPECT_TRUE(runJson({"mode"}).at("namespaces").empty());
+}
+
 // Kubernetes 1.33 is the newest whose feature gate can be turned off everywhere; later servers can
 // behave like it.
 TEST(ServerWithoutResize, TheStartAndDoctorSayWhatIsMissing) {

@@ -45,14 +45,16 @@ void setTimes(json& value, WallTime now) {
   }
 }
 
-// "a=b,c=d" against what an object says.
+// "a=b,c=d,e" against what an object says; "e" only has to be there.
 bool matches(const std::string& selector,
              const std::function<std::string(const std::string&)>& of) {
   for (std::size_t at = 0; at < selector.size();) {
     const std::size_t end = std::min(selector.find(',', at), selector.size());
     const std::string term = selector.substr(at, end - at);
     const std::size_t equals = term.find('=');
-    if (of(term.substr(0, equals)) != term.substr(equals + 1)) return false;
+    const std::string value = of(term.substr(0, equals));
+    if (equals == std::string::npos ? value.empty() : value != term.substr(equals + 1))
+      return false;
     at = end + 1;
   }
   return true;
