@@ -1,0 +1,27 @@
+import java.lang.management.ManagementFactory;
+import java.util.concurrent.Executors;
+
+/** Says what a JVM makes of its CPU limit, once a second: see measure. */
+public class Processors {
+    public static void main(String[] words) throws Exception {
+        var system = (com.sun.management.OperatingSystemMXBean)
+            ManagementFactory.getOperatingSystemMXBean();
+        // As frameworks do it: a pool of as many threads as there are processors at the start.
+        int threads = Runtime.getRuntime().availableProcessors();
+        var pool = Executors.newFixedThreadPool(threads, task -> {
+            var thread = new Thread(task);
+            thread.setDaemon(true);
+            return thread;
+        });
+        for (int i = 0; i < 64; ++i) {
+            pool.submit(() -> { while (true) { Thread.onSpinWait(); } });
+        }
+        for (int second = 0; second < Integer.parseInt(words[0]); ++second) {
+            Thread.sleep(1000);
+            System.out.printf("%d %d %s %d%n", Runtime.getRuntime().availableProcessors(), threads,
+                ManagementFactory.getGarbageCollectorMXBeans().get(0).getName().replace(' ', '_'),
+                system.getProcessCpuTime());
+        }
+        System.exit(0);
+    }
+}

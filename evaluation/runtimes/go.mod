@@ -1,0 +1,3 @@
+module mbcas/evaluation/runtimes
+
+go 1.25
