@@ -116,13 +116,14 @@ class Tap(Uplink):
     IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
     def make(self):
-        """Returns the open device, for the machine. It vanishes when all have closed it."""
+        """Returns the open device, for the machine. It vanishes when all have closed it. This
+        process stays in the namespace of node 0, where it can reach machine and API server."""
+        kernel.setns(self._far, kernel.CLONE_NEWNET)
         try:
-            with inside(self._far):
-                device = os.open(TUN, os.O_RDWR)
-                fcntl.ioctl(device, self.TUNSETIFF, struct.pack(
-                    "16sH22x", self._far_name.encode(),
-                    self.IFF_TAP | self.IFF_NO_PI | self.IFF_VNET_HDR))
+            device = os.open(TUN, os.O_RDWR)
+            fcntl.ioctl(device, self.TUNSETIFF, struct.pack(
+                "16sH22x", self._far_name.encode(),
+                self.IFF_TAP | self.IFF_NO_PI | self.IFF_VNET_HDR))
         except OSError as error:
             raise ClusterError(f"no tap device can be made with {TUN}: {error.strerror}") from None
         self.connect()
