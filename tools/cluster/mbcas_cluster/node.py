@@ -70,7 +70,7 @@ def up(name, options, owner, cluster=None, vm=False):
     reason = why_no_machine() if vm else why_impossible()
     if reason:
         raise ClusterError(f"a node cannot run here: {reason}")
-    if known and vm != known.state.get("vm", False) and "cgroup" in known.state:
+    if known and vm != known.state.get("vm", False) and "version" in known.state:
         raise ClusterError(f"there is a node {name} that is no virtual machine: remove it first")
     if known and cluster is None:
         cluster = known.state.get("cluster")
@@ -113,7 +113,9 @@ def _up(name, options, owner, cluster, vm):
             run = Run.create(name, "node", owner)
             state = {"version": version, "options": vars(options)}
         try:
-            run.save(cgroup=f"mbcas-{name}-{secrets.token_hex(3)}", **state)
+            if not vm:  # a machine has cgroups of its own
+                state["cgroup"] = f"mbcas-{name}-{secrets.token_hex(3)}"
+            run.save(**state)
             image.write_archive(run.dir)
             run = _boot(run)
         except BaseException:
@@ -124,7 +126,8 @@ def _up(name, options, owner, cluster, vm):
 
 
 def _boot(run):
-    cgroups.create(run.state["cgroup"])
+    if "cgroup" in run.state:
+        cgroups.create(run.state["cgroup"])
     try:
         facts = _start_init(run)
     except BaseException:

@@ -1,6 +1,6 @@
 """A node that is a virtual machine with cgroup v2 and systemd, and joined the cluster of another run.
 
-The emulator runs in the node's own process namespace and cgroup, and ends with it. Of its two disks
+The emulator runs in the node's own process namespace, and ends with it. Of its two disks
 one is the image that all machines share (vm_image.py); what a machine writes there goes to a file
 that has no name any more, and is lost with the machine. The other one has what differs from node to
 node: the kubelet, configuration, the addresses.
@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 
-from . import cgroups, network, node_config, vm_image
+from . import network, node_config, vm_image
 from .common import ClusterError, tail, wait_until
 from .guest import Guest
 from .joined_node import JoinedNode
@@ -40,10 +40,6 @@ class VmNode(JoinedNode):
         self._wait_for_node()
         return self._shared_facts()
 
-    def start_component(self, name):
-        super().start_component(name)
-        self._enter_cgroup(self.components[name])
-
     def _make_disk(self):
         content = self._run.dir / "disk"
         shutil.rmtree(content, ignore_errors=True)
@@ -61,15 +57,9 @@ class VmNode(JoinedNode):
 
     def _start_machine(self, image, disk, tap):
         os.environ["TMPDIR"] = str(self._run.dir)  # for what the machine writes
-        machine = self._start_component("qemu", command(
+        self._start_component("qemu", command(
             vm_image.accelerator(), image, disk, tap, self._run.log("console"),
             self._run.log("journal"), self._number), pass_fds=[tap])
-        self._enter_cgroup(machine)
-
-    def _enter_cgroup(self, machine):
-        """So that the node has as much weight as one whose pods are there."""
-        for directory in cgroups.existing(self._run.state["cgroup"]):
-            (directory / "cgroup.procs").write_text(str(machine.pid))
 
     def _wait_for_boot(self):
         machine = self.components["qemu"]
