@@ -81,7 +81,7 @@ class Cluster:
 
     def __init__(self, test, kubectl):
         self.test = test
-        self.name = f"{test[:3]}-{os.getpid()}"
+        self.name = f"{test[:3].rstrip('_')}-{os.getpid()}"
         self.program = kubectl
         self.started = time.monotonic()
 

@@ -72,6 +72,8 @@ def _parser():
                        choices=["control-plane", "node", "vm", "kubectl", "helm", "autoscalers"])
     added.add_argument("--check", action="store_true",
                        help="build nothing; exit with 1 when something is missing")
+    added.add_argument("--if-possible", action="store_true",
+                       help="with vm: say why, and succeed, where no virtual machine can run")
 
     added = command("control-plane", _control_plane,
                     "run a control plane in the foreground, until standard input ends; "
@@ -160,6 +162,10 @@ def _build(args):
     if args.what == "vm":
         if args.check:
             return 0 if vm_image.is_built() else 1
+        reason = args.if_possible and node.why_no_machine()
+        if reason:
+            say(f"no virtual machine can run here: {reason}")
+            return 0
         print(vm_image.ensure())
         return 0
     with_node = args.what == "node"

@@ -8,6 +8,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -189,7 +190,8 @@ def run_step(command, timeout, cwd=None, progress=False):
     environment["PATH"] = environment.get("PATH", "") + ":/usr/sbin:/sbin"
     process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace",
-                               preexec_fn=die_with_parent, env=environment)
+                               preexec_fn=die_with_parent, env=environment,
+                               start_new_session=True)
 
     def read():
         for line in process.stdout:
@@ -211,9 +213,10 @@ def run_step(command, timeout, cwd=None, progress=False):
                 say(f"{at[0] or 'resolving dependencies'} ({now - began:.0f} s)")
     finally:
         if process.poll() is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # with what it has started
             process.wait()
-    reader.join(timeout=5)
+        reader.join()
+        process.stdout.close()
     if process.returncode != 0:
         raise ClusterError(f"`{command[0]}` failed:\n" + "".join(lines[-15:]))
     return "".join(lines)

@@ -120,7 +120,8 @@ def command(accelerator, image, disk, tap, console, journal, number):
         "-drive", f"if=none,id=own,format=raw,readonly=on,file={disk}",
         "-device", "nvme-ns,bus=disks,nsid=2,drive=own",
         "-netdev", f"tap,id=uplink,fd={tap}",
-        "-device", f"virtio-net-pci,netdev=uplink,mac=02:00:0a:58:{number:02x}:02",
+        # Without the code to boot from a network, which is in a package of its own.
+        "-device", f"virtio-net-pci,netdev=uplink,romfile=,mac=02:00:0a:58:{number:02x}:02",
         "-device", "virtio-rng-pci",
         "-chardev", f"file,id=console,append=on,path={console}", "-serial", "chardev:console",
         "-chardev", f"file,id=journal,append=on,path={journal}",
