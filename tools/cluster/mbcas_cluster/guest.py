@@ -1,6 +1,8 @@
 """Commands in the virtual machine that a node is."""
 
 import base64
+import re
+import secrets
 import shlex
 import socket
 import threading
@@ -23,47 +25,52 @@ class Guest:
 
     def call(self, arguments, stdin=None, stdout=None):
         """Exit code and output of a command; the output goes to `stdout`, a binary file, where one
-        is given. Errors that it prints are part of the output."""
+        is given. `stdin` is a binary file without a buffer, whose lock a thread could hold. Errors that it prints are part of the output."""
         with network.inside(self._network):  # a socket stays where it was made
             connection = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
         with connection:
             connection.settimeout(SILENCE_TIMEOUT_S)
+            token = secrets.token_hex(8).encode()
             line = base64.b64encode(shlex.join(map(str, arguments)).encode())
-            connection.sendall(line + b"\n")
+            connection.sendall(token + b" " + line + b"\n")
             if stdin:
                 # A thread, because the command may write before it has read everything.
                 threading.Thread(target=_send, args=(connection, stdin), daemon=True).start()
             else:
                 connection.shutdown(socket.SHUT_WR)
-            return read_answer(lambda: connection.recv(1 << 16), stdout)
+            return read_answer(lambda: connection.recv(1 << 16), token, stdout)
 
 
 def _send(connection, stdin):
     try:
-        while data := stdin.read1(1 << 16):
+        while data := stdin.read(1 << 16):
             connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # the command has ended without reading all of it
 
 
-def read_answer(receive, stdout=None):
-    """Output and exit code from what guest/usr/local/sbin/mbcas-command sends: the last line is
-    `exit CODE`, after a newline that is no part of the output."""
+def read_answer(receive, token, stdout=None):
+    """Exit code and output from what guest/usr/local/sbin/mbcas-command sends: the last line is
+    `TOKEN CODE`, after a newline that is no part of the output. The connection is still open then,
+    because the machine may not close it before everything that was sent to it has been read."""
     pending, output = b"", []
-    while data := receive():
-        pending += data
+    end = re.compile(rb"\n" + token + rb" (\d+)\n")
+    while not (found := end.search(pending)):
+        data = receive()
+        if not data:
+            raise OSError("the virtual machine broke off its answer")
         # What may still belong to the last line.
-        ready, pending = pending[:-16], pending[-16:]
-        if stdout:
-            stdout.write(ready)
-            stdout.flush()
-        else:
-            output.append(ready)
-    ready, found, code = pending.rpartition(b"\nexit ")
-    if not found or not code.strip().isdigit():
-        raise OSError("the virtual machine broke off its answer")
+        kept = len(token) + 8
+        ready, pending = pending[:-kept], pending[-kept:] + data
+        _pass_on(ready, output, stdout)
+    _pass_on(pending[:found.start()], output, stdout)
+    return int(found[1]), b"".join(output)
+
+
+def _pass_on(data, output, stdout):
     if stdout:
-        stdout.write(ready)
+        stdout.write(data)
         stdout.flush()
-    return int(code), b"".join([*output, ready])
+    else:
+        output.append(data)

@@ -235,7 +235,7 @@ def run_inside(run, arguments):
     if not run.state.get("vm"):
         return subprocess.call(inside(run, arguments))
     try:
-        return Guest(run).call(arguments, sys.stdin.buffer, sys.stdout.buffer)[0]
+        return Guest(run).call(arguments, sys.stdin.buffer.raw, sys.stdout.buffer)[0]
     except OSError as error:
         raise ClusterError(f"{run.id}: {error}") from None
 
