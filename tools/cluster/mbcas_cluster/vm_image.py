@@ -16,6 +16,7 @@ import time
 from .common import ClusterError, cache_dir, locked, say, wait_until
 from .kernel import die_with_parent
 
+STEPS = "1"  # another number when what _make() does changes the disk
 SUITE = "bookworm"
 PACKAGES = ("systemd", "systemd-sysv", "udev", "dbus", "kmod", "iproute2", "procps", "containerd",
             "runc", "containernetworking-plugins")
@@ -28,6 +29,7 @@ GUEST = pathlib.Path(__file__).parent.parent / "guest"
 UNNEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man",
             "usr/share/locale")
 
+KEPT_DISKS = 3
 ATTEMPTS = 5
 FIRST_DELAY_S = 3
 DEBOOTSTRAP_TIMEOUT_S = 1800
@@ -40,8 +42,7 @@ BUILD_COMMANDS = (("debootstrap", "debootstrap"), ("apt-get", "apt"), ("dpkg-deb
 
 def directory():
     """Where the image is, or will be. Its name changes with whatever makes its content."""
-    recipe = hashlib.sha256("\n".join((SUITE, *PACKAGES, KERNEL, SIZE)).encode())
-    recipe.update(pathlib.Path(__file__).read_bytes())
+    recipe = hashlib.sha256("\n".join((STEPS, SUITE, *PACKAGES, KERNEL, SIZE)).encode())
     for path in sorted(GUEST.rglob("*")):
         if path.is_file():
             recipe.update(f"\0{path.relative_to(GUEST)}\0".encode() + path.read_bytes())
@@ -100,9 +101,10 @@ def _make(made):
         image.rename(made / "root.img")  # the last: is_built() looks for it
     finally:
         _remove(unfinished)
-    for other in made.parent.glob("node-*"):
-        if other.is_dir() and other != made:  # of earlier recipes; a machine keeps its files open
-            shutil.rmtree(other, ignore_errors=True)
+    # Another checkout may need the disk of another recipe; a machine keeps its files open.
+    disks = [path for path in made.parent.glob("node-*") if path.is_dir()]
+    for old in sorted(disks, key=lambda path: path.stat().st_mtime)[:-KEPT_DISKS]:
+        shutil.rmtree(old, ignore_errors=True)
     say(f"made the disk of virtual machines in {time.monotonic() - started:.0f} s")
 
 
