@@ -71,7 +71,7 @@ def ensure():
     reason = why_impossible()
     if reason:
         raise ClusterError(f"the disk of virtual machines cannot be made here: {reason}")
-    with locked(made.with_suffix(".lock"), "another run makes the disk of virtual machines; waiting"):
+    with locked(made.with_name("node.lock"), "another run makes the disk of virtual machines; waiting"):
         if not is_built():
             _make(made)
     return made
@@ -79,7 +79,7 @@ def ensure():
 
 def _make(made):
     started = time.monotonic()
-    unfinished = made.with_name(made.name + ".unfinished")
+    unfinished = made.with_name("unfinished")  # of whatever recipe: a killed one's is removed
     root = unfinished / "root"
     _remove(unfinished)
     try:
