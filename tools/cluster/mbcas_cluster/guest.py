@@ -24,8 +24,9 @@ class Guest:
         self._network = network.namespace_of(first.state["supervisor"]["pid"])
 
     def call(self, arguments, stdin=None, stdout=None):
-        """Exit code and output of a command; the output goes to `stdout`, a binary file, where one
-        is given. `stdin` is a binary file without a buffer, whose lock a thread could hold. Errors that it prints are part of the output."""
+        """Exit code and output of a command, what it says of errors included. The output goes to
+        `stdout`, a binary file, where one is given. `stdin` is a binary file without a buffer: a
+        thread waits for it, and would hold the buffer's lock when this process ends."""
         with network.inside(self._network):  # a socket stays where it was made
             connection = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
         with connection:

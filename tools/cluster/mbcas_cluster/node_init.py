@@ -29,8 +29,8 @@ def init(run_id, report_fd):
             pass
 
     try:
-        kind = VmNode if run.state.get("vm") else JoinedNode if "cluster" in run.state else FirstNode
-        node = kind(run, report)
+        kind = JoinedNode if "cluster" in run.state else FirstNode
+        node = (VmNode if run.state.get("vm") else kind)(run, report)
     except (ClusterError, OSError) as error:
         report(error=str(error))
         return 1

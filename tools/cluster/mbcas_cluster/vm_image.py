@@ -1,7 +1,7 @@
-"""The disk of nodes that are virtual machines: a small Debian with systemd and containerd, made once.
+"""The disk of nodes that are virtual machines: a small Debian with systemd and containerd.
 
-Nothing of it depends on a cluster or on the version of Kubernetes: what does is on a second disk
-(vm_node.py), and what a node writes to this one is thrown away with it.
+It is made once. Nothing of it depends on a cluster or on the version of Kubernetes: what does is
+on a second disk (vm_node.py). What a node writes to this one is thrown away with the node.
 """
 
 import hashlib
@@ -64,14 +64,14 @@ def why_impossible():
 
 
 def ensure():
-    """Returns the directory with the kernel and the root's file system, made if they are missing."""
+    """Returns the directory with the kernel and the disk, after making what is missing."""
     made = directory()
     if is_built():
         return made
     reason = why_impossible()
     if reason:
         raise ClusterError(f"the disk of virtual machines cannot be made here: {reason}")
-    with locked(made.with_name("node.lock"), "another run makes the disk of virtual machines; waiting"):
+    with locked(made.with_name("node.lock"), "another run makes a disk for machines; waiting"):
         if not is_built():
             _make(made)
     return made

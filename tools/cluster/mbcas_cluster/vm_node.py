@@ -1,4 +1,4 @@
-"""A node that is a virtual machine with cgroup v2 and systemd, and joined the cluster of another run.
+"""A node that is a virtual machine with cgroup v2 and systemd, and joined another run's cluster.
 
 The emulator runs in the node's own process namespace, and ends with it. Of its two disks
 one is the image that all machines share (vm_image.py); what a machine writes there goes to a file
