@@ -179,7 +179,7 @@ def progress_of(line):
     words = line.strip().removeprefix("I: ").rstrip(".").split()
     if not line.startswith("I: ") or len(words) < 2:
         return None
-    if words[0] in ("Retrieving", "Extracting", "Unpacking", "Configuring"):
+    if words[0] in ("Retrieving", "Extracting", "Unpacking", "Configuring") and words[1] != "the":
         return " ".join(words[:2]).lower()
     return None
 
