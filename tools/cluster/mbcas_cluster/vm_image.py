@@ -7,6 +7,7 @@ on a second disk (vm_node.py). What a node writes to this one is thrown away wit
 import hashlib
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -55,6 +56,8 @@ def is_built():
 
 def why_impossible():
     """Why no machine can be started here, or its image be made, or None."""
+    if platform.machine() != "x86_64":
+        return "needs an x86-64 processor"
     for command, package in COMMANDS + (() if is_built() else BUILD_COMMANDS):
         if not shutil.which(command):
             return f"needs {package}"
