@@ -20,14 +20,13 @@ class Guest:
 
     def __init__(self, run):
         self._address = (network.address(run.state["number"]), PORT)
-        first = Run.load(run.state["cluster"])
-        self._network = network.namespace_of(first.state["supervisor"]["pid"])
+        self._first = Run.load(run.state["cluster"]).state["supervisor"]["pid"]
 
     def call(self, arguments, stdin=None, stdout=None):
         """Exit code and output of a command, what it says of errors included. The output goes to
         `stdout`, a binary file, where one is given. `stdin` is a binary file without a buffer: a
         thread waits for it, and would hold the buffer's lock when this process ends."""
-        with network.inside(self._network):  # a socket stays where it was made
+        with network.inside_that_of(self._first):  # a socket stays where it was made
             connection = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
         with connection:
             connection.settimeout(SILENCE_TIMEOUT_S)

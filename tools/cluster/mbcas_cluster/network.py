@@ -40,17 +40,18 @@ def namespace_of(pid):
 
 
 @contextmanager
-def inside(namespace):
-    """Goes to the network namespace that is the open file, and back."""
-    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+def inside_that_of(pid):
+    """Goes to the network namespace of a process, and back."""
+    own, other = namespace_of("self"), namespace_of(pid)
     try:
-        kernel.setns(namespace, kernel.CLONE_NEWNET)
+        kernel.setns(other, kernel.CLONE_NEWNET)
         try:
             yield
         finally:
             kernel.setns(own, kernel.CLONE_NEWNET)
     finally:
         os.close(own)
+        os.close(other)
 
 
 def bridge_commands(number):
