@@ -115,7 +115,8 @@ def _parser():
     added.add_argument("-n", "--lines", type=int, default=100)
 
     command("kubectl", _kubectl, "run kubectl, of the same version, as admin", named=True)
-    command("exec", _exec, "run a command inside the node: in its namespaces or its machine", named=True)
+    command("exec", _exec, "run a command inside the node: in its namespaces or its machine",
+            named=True)
 
     added = command("do", _do, "command a component of a node, as `do stop kubelet`", named=True)
     added.add_argument("words", nargs="+", metavar="WORD",
