@@ -22,14 +22,15 @@ class Guest:
         self._address = (network.address(run.state["number"]), PORT)
         self._first = Run.load(run.state["cluster"]).state["supervisor"]["pid"]
 
-    def call(self, arguments, stdin=None, stdout=None):
+    def call(self, arguments, stdin=None, stdout=None, silence=SILENCE_TIMEOUT_S):
         """Exit code and output of a command, what it says of errors included. The output goes to
         `stdout`, a binary file, where one is given. `stdin` is a binary file without a buffer: a
-        thread waits for it, and would hold the buffer's lock when this process ends."""
+        thread waits for it, and would hold the buffer's lock when this process ends. A command
+        that says nothing for `silence` seconds is given up."""
         with network.inside_that_of(self._first):  # a socket stays where it was made
             connection = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
         with connection:
-            connection.settimeout(SILENCE_TIMEOUT_S)
+            connection.settimeout(silence)
             token = secrets.token_hex(8).encode()
             line = base64.b64encode(shlex.join(map(str, arguments)).encode())
             connection.sendall(token + b" " + line + b"\n")

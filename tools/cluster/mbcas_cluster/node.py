@@ -29,7 +29,7 @@ TOOL = pathlib.Path(__file__).parent.parent / "cluster"
 DEFAULT_NAME = "mbcas"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"  # within the node
 CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")
-UP_TIMEOUT_S = 600
+UP_TIMEOUT_S = 900  # more than all steps together
 COMMAND_TIMEOUT_S = 240  # to start the apiserver takes long on a busy machine
 
 

@@ -21,6 +21,8 @@ MEMORY_MIB = 1024
 MOUNT = "/mbcas"  # of the second disk, in the machine
 CNI_PLUGINS = "/usr/lib/cni"  # there, as Debian has it
 BOOT_TIMEOUT_S = 240
+TRUE_TIMEOUT_S = 60
+BOOT_ATTEMPTS = 2  # an emulated kernel now and then hangs
 
 
 class VmNode(JoinedNode):
@@ -69,15 +71,21 @@ class VmNode(JoinedNode):
                 raise ClusterError(f"the virtual machine ended; qemu says:\n{machine.log_tail()}\n"
                                    f"its console ends:\n{self._console_tail()}")
             try:
-                answer = Guest(self._run).call(["true"])
+                answer = Guest(self._run).call(["true"], silence=TRUE_TIMEOUT_S)
             except OSError:
                 return False
             return answer == (0, b"")
 
-        if not wait_until(is_up, BOOT_TIMEOUT_S, interval=0.5):
-            raise ClusterError(f"the virtual machine was not up after {BOOT_TIMEOUT_S} s; its "
-                               f"console ends:\n{self._console_tail()}\n"
-                               f"its journal ends:\n{tail(self._run.log('journal'))}")
+        for attempt in range(BOOT_ATTEMPTS):
+            if attempt:
+                self._report(say=f"not up after {BOOT_TIMEOUT_S} s; starting the machine again")
+                machine.kill()
+                machine.start()
+            if wait_until(is_up, BOOT_TIMEOUT_S, interval=0.5):
+                return
+        raise ClusterError(f"the virtual machine was not up after {BOOT_TIMEOUT_S} s; its console "
+                           f"ends:\n{self._console_tail()}\n"
+                           f"its journal ends:\n{tail(self._run.log('journal'))}")
 
     def _console_tail(self):
         return tail(self._run.log("console"), 30)
