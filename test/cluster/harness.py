@@ -18,6 +18,7 @@ sys.path[:0] = [str(TOOL.parent), str(ROOT / "test" / "support")]
 import machine
 from api import run_kubectl
 from mbcas_cluster import build, cgroups, kernel, node
+from mbcas_cluster.guest import Guest
 from mbcas_cluster.run import Run
 
 SYSTEM = "mbcas-system"
@@ -80,7 +81,7 @@ class Cluster:
 
     def __init__(self, test, kubectl):
         self.test = test
-        self.name = f"{test[:3]}-{os.getpid()}"
+        self.name = f"{test[:3].rstrip('_')}-{os.getpid()}"
         self.program = kubectl
         self.started = time.monotonic()
 
@@ -96,14 +97,15 @@ class Cluster:
         self.tool("up", "--name", self.name, "--owner", str(os.getpid()), *options)
         self._give_weight(self.run)
 
-    def join(self, node):
+    def join(self, node, *options):
         """Starts a further node, which `down` removes too, or one that was stopped."""
-        self.tool("up", "--name", node, "--join", self.name)
+        self.tool("up", "--name", node, "--join", self.name, *options)
         self._give_weight(Run.load(node))
 
     @staticmethod
     def _give_weight(run):
-        if machine.is_heavy():  # as the control plane is, which scripts/test started with this test
+        # As the control plane and virtual machines are, which scripts/test started with this test.
+        if machine.is_heavy() and "cgroup" in run.state:
             for top in cgroups.existing(run.state["cgroup"]):
                 machine.set_weight(top, machine.HEAVY)
 
@@ -170,15 +172,19 @@ class Cluster:
         may be the object itself, or the name of one in the namespace default."""
         if isinstance(pod, str):
             pod = self.get("pod", pod)
-        qos = pod["status"]["qosClass"].lower()
-        path = pathlib.Path("kubepods") / ("" if qos == "guaranteed" else qos) / (
-            "pod" + pod["metadata"]["uid"])
+        identifier = None
         if container_name:
             statuses = pod["status"].get("containerStatuses", []) + pod["status"].get(
                 "initContainerStatuses", [])
             status = next(s for s in statuses if s["name"] == container_name)
-            path /= status["containerID"].split("//")[1]
+            identifier = status["containerID"].split("//")[1]
         node_run = Run.load(pod["spec"]["nodeName"])  # of the same name
+        qos = pod["status"]["qosClass"].lower()
+        if node_run.state.get("vm"):
+            path = machine_path(node_run) / systemd_path(qos, pod["metadata"]["uid"], identifier)
+            return [path] if path.is_dir() else []
+        path = pathlib.Path("kubepods") / ("" if qos == "guaranteed" else qos) / (
+            "pod" + pod["metadata"]["uid"]) / (identifier or "")
         return [top / path for top in cgroups.existing(node_run.state["cgroup"])
                 if (top / path).is_dir()]
 
@@ -193,6 +199,39 @@ class Cluster:
     def wait_for(self, name, cpu, container_name="main"):
         eventually(f"{name} has {cpu}m in its cgroup",
                    lambda: self.quota(name, container_name) == cpu)
+
+
+def systemd_path(qos, uid, identifier=None):
+    """Where systemd keeps the cgroup of a pod, or of its container, below the root."""
+    parent = "kubepods" if qos == "guaranteed" else f"kubepods-{qos}"
+    path = pathlib.PurePosixPath("kubepods.slice")
+    if parent != "kubepods":
+        path /= f"{parent}.slice"
+    path /= f"{parent}-pod{uid.replace('-', '_')}.slice"
+    return path / f"cri-containerd-{identifier}.scope" if identifier else path
+
+
+class MachinePath(pathlib.PurePosixPath):
+    """A path in a virtual machine, with what tests need of files there."""
+
+    guest = None  # of the subclass that machine_path() makes
+
+    def is_dir(self):
+        return self.guest.call(["test", "-d", self])[0] == 0
+
+    def exists(self):
+        return self.guest.call(["test", "-e", self])[0] == 0
+
+    def read_text(self):
+        code, text = self.guest.call(["cat", self])
+        if code != 0:
+            raise FileNotFoundError(text.decode(errors="replace").strip())
+        return text.decode()
+
+
+def machine_path(run):
+    """The root of the cgroup file system in the virtual machine that this node is."""
+    return type("PathIn", (MachinePath,), {"guest": Guest(run)})("/sys/fs/cgroup")
 
 
 def read_quota(directory):

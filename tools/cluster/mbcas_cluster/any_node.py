@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from . import build, kernel, network, node_config
-from .common import ClusterError, wait_until
+from .common import ClusterError, tail, wait_until
 from .network import run_checked
 from .node import ctr
 from .run import Component
@@ -20,6 +20,8 @@ STEP_TIMEOUT_S = 240
 
 class AnyNode:
     """Made outside of the node's namespaces; everything else happens inside."""
+
+    TELLING_LOG = "kubelet"  # says why a node is not Ready
 
     def __init__(self, run, report, number, api):
         self._run = run
@@ -78,8 +80,8 @@ class AnyNode:
                 kernel.mount(f"/proc/self/fd/{fd}", path, flags=kernel.MS_BIND)
             os.close(fd)
 
-    def _start_component(self, name, command):
-        component = Component(self._run, name, [str(word) for word in command])
+    def _start_component(self, name, command, pass_fds=()):
+        component = Component(self._run, name, [str(word) for word in command], pass_fds)
         self.components[name] = component
         component.start()
         return component
@@ -143,5 +145,5 @@ class AnyNode:
                        for condition in node["status"].get("conditions", []))
 
         if not wait_until(is_ready, STEP_TIMEOUT_S, interval=0.2):
-            raise ClusterError(f"the node was not Ready after {STEP_TIMEOUT_S} s; the log of the "
-                               f"kubelet ends:\n{self.components['kubelet'].log_tail()}")
+            raise ClusterError(f"the node was not Ready after {STEP_TIMEOUT_S} s; the log "
+                               f"{self.TELLING_LOG} ends:\n{tail(self._run.log(self.TELLING_LOG))}")

@@ -3,10 +3,9 @@
 import argparse
 import json
 import os
-import subprocess
 import sys
 
-from . import build, control_plane, node, node_init, supervisor
+from . import build, control_plane, node, node_init, supervisor, vm_image
 from .common import ClusterError, cache_dir, say, tail
 from .run import Run, identity, is_alive
 
@@ -14,7 +13,7 @@ DESCRIPTION = """\
 Builds a pinned Kubernetes from Go modules, once, into a cache, and starts from it
   a control plane (etcd, kube-apiserver) for tests: any number, as any user, or
   a node (containerd and kubelet too) in namespaces of its own: needs root. Further
-  nodes can join its cluster.
+  nodes can join its cluster, also virtual machines with cgroup v2 (--vm).
 docs/cluster.md tells more."""
 
 ENVIRONMENT = """\
@@ -70,9 +69,11 @@ def _parser():
 
     added = command("build", _build, "build what is missing, start nothing")
     added.add_argument("what", nargs="?", default="node",
-                       choices=["control-plane", "node", "kubectl", "helm", "autoscalers"])
+                       choices=["control-plane", "node", "vm", "kubectl", "helm", "autoscalers"])
     added.add_argument("--check", action="store_true",
                        help="build nothing; exit with 1 when something is missing")
+    added.add_argument("--if-possible", action="store_true",
+                       help="with vm: say why, and succeed, where no virtual machine can run")
 
     added = command("control-plane", _control_plane,
                     "run a control plane in the foreground, until standard input ends; "
@@ -89,6 +90,9 @@ def _parser():
     added.add_argument("--join", metavar="CLUSTER",
                        help="the node joins the cluster of the node with this name, instead of "
                             "having a control plane")
+    added.add_argument("--vm", action="store_true",
+                       help="a node that is a virtual machine with cgroup v2 and systemd: with "
+                            "--join this one, else a further one, NAME-vm, which joins it")
     added.add_argument("--owner", type=int, metavar="PID",
                        help="as long as this process lives, `down --all` leaves the node alone")
     _add_control_plane_options(added)
@@ -111,7 +115,8 @@ def _parser():
     added.add_argument("-n", "--lines", type=int, default=100)
 
     command("kubectl", _kubectl, "run kubectl, of the same version, as admin", named=True)
-    command("exec", _exec, "run a command inside the node's namespaces", named=True)
+    command("exec", _exec, "run a command inside the node: in its namespaces or its machine",
+            named=True)
 
     added = command("do", _do, "command a component of a node, as `do stop kubelet`", named=True)
     added.add_argument("words", nargs="+", metavar="WORD",
@@ -155,6 +160,15 @@ def _build(args):
     if args.what == "helm":
         print(build.ensure_helm())
         return 0
+    if args.what == "vm":
+        if args.check:
+            return 0 if vm_image.is_built() else 1
+        reason = args.if_possible and node.why_no_machine()
+        if reason:
+            say(f"no virtual machine can run here: {reason}")
+            return 0
+        print(vm_image.ensure())
+        return 0
     with_node = args.what == "node"
     if args.check:
         return 0 if build.is_built(with_node) else 1
@@ -170,7 +184,12 @@ def _up(args):
     if args.join and (args.user or args.apiserver_arg or args.etcd_arg):
         raise ClusterError("--user, --apiserver-arg and --etcd-arg are for a control plane, and a "
                            "node that joins has none")
-    node.up(args.name, _options(args, service_accounts=True), owner, args.join)
+    options = _options(args, service_accounts=True)
+    known = Run.load(args.name)
+    further = args.vm and not args.join and not (known and known.state.get("vm"))
+    node.up(args.name, options, owner, args.join, args.vm and not further)
+    if further:
+        node.up(f"{args.name}-vm", options, owner, args.name, vm=True)
 
 
 def _stop(args):
@@ -229,7 +248,7 @@ def _kubectl(args):
 
 
 def _exec(args):
-    return subprocess.call(node.inside(node.running(args.name), args.passed_on or ["bash"]))
+    return node.run_inside(node.running(args.name), args.passed_on or ["bash"])
 
 
 def _do(args):

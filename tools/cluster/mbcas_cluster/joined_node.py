@@ -9,10 +9,12 @@ SHARED = ("server", "kubeconfig", "users", "caFile")
 
 
 class JoinedNode(AnyNode):
+    UPLINK = network.Uplink
+
     def __init__(self, run, report):
         self._cluster = Run.load(run.state["cluster"])
         number = run.state["number"]
-        self._uplink = network.Uplink(
+        self._uplink = self.UPLINK(
             number, network.namespace_of(self._cluster.state["supervisor"]["pid"]))
         api = Access.to(self._cluster, f"https://{network.SERVICE_ADDRESS}:443")
         super().__init__(run, report, number, api)
@@ -24,6 +26,9 @@ class JoinedNode(AnyNode):
         network.make_bridge(self._number)
         self._uplink.make()
         self._start_kubelet_and_wait()
+        return self._shared_facts()
+
+    def _shared_facts(self):
         return {key: self._cluster.state[key] for key in SHARED}
 
     def commands(self):

@@ -20,14 +20,16 @@ import sys
 import time
 from contextlib import ExitStack
 
-from . import build, cgroups, image, network
+from . import build, cgroups, image, network, vm_image
 from .common import ClusterError, cache_dir, locked, say, tail
+from .guest import Guest
 from .run import Run, is_alive
 
+TOOL = pathlib.Path(__file__).parent.parent / "cluster"
 DEFAULT_NAME = "mbcas"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"  # within the node
 CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")
-UP_TIMEOUT_S = 600
+UP_TIMEOUT_S = 900  # more than all steps together
 COMMAND_TIMEOUT_S = 240  # to start the apiserver takes long on a busy machine
 
 
@@ -53,12 +55,23 @@ def cni_plugins():
     return next((path for path in CNI_PLUGINS if os.path.exists(f"{path}/bridge")), None)
 
 
-def up(name, options, owner, cluster=None):
-    """Starts a node: the first one of a cluster, or one that joins the cluster of another."""
-    reason = why_impossible()
+def why_no_machine():
+    """Why no node can be a virtual machine here, or None."""
+    if not os.path.exists(network.TUN):
+        return f"needs {network.TUN}"
+    return why_impossible() or vm_image.why_impossible()
+
+
+def up(name, options, owner, cluster=None, vm=False):
+    """Starts a node: the first one of a cluster, or one that joins the cluster of another, which
+    may be a virtual machine."""
+    known = Run.load(name)
+    vm = vm or bool(known and known.state.get("vm"))
+    reason = why_no_machine() if vm else why_impossible()
     if reason:
         raise ClusterError(f"a node cannot run here: {reason}")
-    known = Run.load(name)
+    if known and vm != known.state.get("vm", False) and "version" in known.state:
+        raise ClusterError(f"there is a node {name} that is no virtual machine: remove it first")
     if known and cluster is None:
         cluster = known.state.get("cluster")
     elif known and cluster != known.state.get("cluster"):
@@ -67,13 +80,13 @@ def up(name, options, owner, cluster=None):
         if cluster:  # before the node's own lock, as `down` does
             locks.enter_context(_locked(cluster))
         locks.enter_context(_locked(name))
-        run = _up(name, options, owner, cluster)
+        run = _up(name, options, owner, cluster, vm)
     print(f"export KUBECONFIG={run.state['kubeconfig']}")
     print(f"# kubectl of the same version: {build.binaries_dir(run.state['version']) / 'kubectl'}",
           flush=True)
 
 
-def _up(name, options, owner, cluster):
+def _up(name, options, owner, cluster, vm):
     started = time.monotonic()
     run = Run.load(name)
     if run and is_alive(run.state.get("supervisor")) and "kubeconfig" in run.state:
@@ -82,6 +95,8 @@ def _up(name, options, owner, cluster):
     first = running(cluster) if cluster else None
     if first and "cluster" in first.state:
         raise ClusterError(f"{cluster} has no control plane: join {first.state['cluster']}")
+    if vm:
+        vm_image.ensure()
     if run and run.state.get("stopped"):
         run = _boot(run)
     else:
@@ -91,14 +106,16 @@ def _up(name, options, owner, cluster):
         if first:
             run = Run.create(name, "node", owner or first.state["owner"])
             state = {"version": first.state["version"], "cluster": cluster,
-                     "number": _free_number(cluster)}
+                     "number": _free_number(cluster), "vm": vm}
         else:
             version = build.chosen_version()
             build.ensure(with_node=True, version=version)
             run = Run.create(name, "node", owner)
             state = {"version": version, "options": vars(options)}
         try:
-            run.save(cgroup=f"mbcas-{name}-{secrets.token_hex(3)}", **state)
+            if not vm:  # a machine has cgroups of its own
+                state["cgroup"] = f"mbcas-{name}-{secrets.token_hex(3)}"
+            run.save(**state)
             image.write_archive(run.dir)
             run = _boot(run)
         except BaseException:
@@ -109,7 +126,8 @@ def _up(name, options, owner, cluster):
 
 
 def _boot(run):
-    cgroups.create(run.state["cgroup"])
+    if "cgroup" in run.state:
+        cgroups.create(run.state["cgroup"])
     try:
         facts = _start_init(run)
     except BaseException:
@@ -135,9 +153,8 @@ def _free_number(cluster):
 
 def _start_init(run):
     reader, writer = os.pipe()
-    tool = pathlib.Path(__file__).parent.parent / "cluster"
     with open(run.log("init"), "ab") as log:
-        subprocess.run([sys.executable, tool, "node-init", run.id, str(writer)], check=False,
+        subprocess.run([sys.executable, TOOL, "node-init", run.id, str(writer)], check=False,
                        pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                        env=run.environment(), cwd="/", start_new_session=True)
     os.close(writer)
@@ -205,9 +222,22 @@ def running(name):
 
 
 def inside(run, arguments):
-    """The command line that runs something within the node's namespaces."""
+    """The command line that runs something within the node: in its namespaces, or its machine."""
+    if run.state.get("vm"):
+        return [sys.executable, str(TOOL), "exec", "--name", run.id, "--", *map(str, arguments)]
     return ["nsenter", "--target", str(run.state["supervisor"]["pid"]), "--mount", "--net", "--pid",
             "--root", "--wd", "--", *arguments]
+
+
+def run_inside(run, arguments):
+    """Runs something within the node, with this process's standard input and output, and returns
+    its exit code."""
+    if not run.state.get("vm"):
+        return subprocess.call(inside(run, arguments))
+    try:
+        return Guest(run).call(arguments, sys.stdin.buffer.raw, sys.stdout.buffer)[0]
+    except OSError as error:
+        raise ClusterError(f"{run.id}: {error}") from None
 
 
 def load_image(run, archive):

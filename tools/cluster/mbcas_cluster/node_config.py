@@ -6,7 +6,9 @@ from . import image, network
 from .node import CONTAINERD_SOCKET, cni_plugins
 
 
-def containerd_config(snapshotter, networks):
+def containerd_config(snapshotter, networks, plugins=None, systemd=False):
+    """`plugins` is where CNI's are, if not where this machine has them. `systemd` says who makes
+    cgroups."""
     return f"""version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -27,10 +29,10 @@ state = "/run/containerd"
       runtime_type = "io.containerd.runc.v2"
 
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        SystemdCgroup = {'true' if systemd else 'false'}
 
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{cni_plugins()}"
+    bin_dir = "{plugins or cni_plugins()}"
     conf_dir = "{networks}"
 """
 
@@ -44,12 +46,12 @@ def cni_config(number):
     }]}, indent=2)
 
 
-def kubelet_config(cgroup, resolv_conf):
+def kubelet_config(cgroup, resolv_conf, driver="cgroupfs"):
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
-        "cgroupDriver": "cgroupfs",
+        "cgroupDriver": driver,
         "cgroupRoot": f"/{cgroup}",
         "enforceNodeAllocatable": ["pods"],
         "failCgroupV1": False,

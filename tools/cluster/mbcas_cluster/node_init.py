@@ -13,6 +13,7 @@ from .joined_node import JoinedNode
 from .node import control_address
 from .run import Run, identity
 from .supervisor import obey
+from .vm_node import VmNode
 
 
 def init(run_id, report_fd):
@@ -28,7 +29,8 @@ def init(run_id, report_fd):
             pass
 
     try:
-        node = (JoinedNode if "cluster" in run.state else FirstNode)(run, report)
+        kind = JoinedNode if "cluster" in run.state else FirstNode
+        node = (VmNode if run.state.get("vm") else kind)(run, report)
     except (ClusterError, OSError) as error:
         report(error=str(error))
         return 1

@@ -136,9 +136,10 @@ class Run:
 class Component:
     """One process of a run, started and stopped any number of times, with one log."""
 
-    def __init__(self, run, name, command):
+    def __init__(self, run, name, command, pass_fds=()):
         self.name = name
         self.command = command
+        self._pass_fds = pass_fds
         self._run = run
         self._process = None
 
@@ -146,7 +147,8 @@ class Component:
         with open(self._run.log(self.name), "ab") as log:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._run.dir,
-                env=self._run.environment(), start_new_session=True, preexec_fn=die_with_parent)
+                env=self._run.environment(), start_new_session=True, preexec_fn=die_with_parent,
+                pass_fds=self._pass_fds)
 
     @property
     def pid(self):
