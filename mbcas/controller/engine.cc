@@ -269,6 +269,7 @@ class Engine::Impl {
   // Settings that make no sense change nothing: the last good ones stay.
   void readSettings(const kube::ConfigMap* map) {
     policy::SettingsData data = map != nullptr ? dataOf(*map) : options_.overrides;
+    data.insert(options_.initial.begin(), options_.initial.end());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
       logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
@@ -283,10 +284,14 @@ class Engine::Impl {
     settings_ = parsed->settings;
   }
 
-  // What flags say; without a ConfigMap, the mode and the profile, too, for people to find.
-  policy::SettingsData newSettings(bool has_map) const {
+  // What flags say, and the initial values of what the ConfigMap does not name; without a ConfigMap,
+  // the mode and the profile, too, for people to find.
+  policy::SettingsData newSettings(const kube::ConfigMap* map) const {
     policy::SettingsData news = options_.overrides;
-    if (!has_map) {
+    for (const auto& [key, value] : options_.initial) {
+      if (map == nullptr || !kube::find(map->data, key)) news.try_emplace(key, value);
+    }
+    if (map == nullptr) {
       const policy::Settings defaults;
       news.try_emplace("mode", policy::name(defaults.mode));
       news.try_emplace("profile", control::name(defaults.profile));
@@ -297,14 +302,14 @@ class Engine::Impl {
   policy::SettingsData wantedSettings() const {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
     policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
-    for (const auto& [key, value] : newSettings(map != nullptr)) data[key] = value;
+    for (const auto& [key, value] : newSettings(map.get())) data[key] = value;
     return data;
   }
 
   // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
   Result<void> publishSettings() {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
-    const policy::SettingsData news = newSettings(map != nullptr);
+    const policy::SettingsData news = newSettings(map.get());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings());
     if (!parsed) return failure(parsed.error());
     {
