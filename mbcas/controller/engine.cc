@@ -21,6 +21,7 @@
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/decide.h"
 #include "mbcas/controller/limited_log.h"
+#include "mbcas/controller/pod_events.h"
 #include "mbcas/controller/quotas.h"
 #include "mbcas/controller/restore.h"
 #include "mbcas/controller/turns.h"
@@ -532,7 +533,7 @@ class Engine::Impl {
         "of {} is not to be trusted",
         allocation.node.view(), pod.node.view(), allocation.node.view());
     logError(fmt::format("{}: {}", objectKey(pod.meta), what));
-    note(pod, kube::EventType::kWarning, "ForeignAllocation", what);
+    note(pod, kForeignAllocation, what);
     return {};
   }
 
@@ -631,11 +632,10 @@ class Engine::Impl {
         }
         entry.memory.ours.reset();
         if (decision.purpose == Purpose::kYield) {
-          note(*pod, kube::EventType::kNormal, "DeclaredChanged",
+          note(*pod, kDeclaredChanged,
                "another writer changed the CPU limits; they are taken as what the pod declares");
         } else {
-          note(*pod, kube::EventType::kNormal, "Restored",
-               "CPU requests and limits are as declared again");
+          note(*pod, kRestored, "CPU requests and limits are as declared again");
         }
         after(Step::kOriginalForgotten);
         continue;
@@ -850,7 +850,7 @@ class Engine::Impl {
       decision.status->reason = outcome.message;
       decision.status->last_attempt = std::chrono::floor<std::chrono::seconds>(clock_.wall());
     }
-    note(pod, kube::EventType::kWarning, "ResizeFailed",
+    note(pod, kResizeFailed,
          fmt::format("CPU limit {} to {}: {}", text(decision.from), text(decision.to),
                      outcome.message));
     return false;
@@ -875,13 +875,13 @@ class Engine::Impl {
         before.applied || !resized ? before.applied : std::optional(declared);
     if (status.applied && was && *status.applied != *was) {
       const bool raised = *status.applied > *was;
-      note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
+      note(pod, raised ? kLimitRaised : kLimitLowered,
            fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered", text(*was),
                        text(*status.applied), status.reason));
     }
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {
-      note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
+      note(pod, kResizeFailed, status.reason);
       logError(fmt::format("resize of {} failed on node {}: {}", objectKey(pod.meta),
                            pod.node.view(), status.reason));
     }
@@ -893,9 +893,9 @@ class Engine::Impl {
     return {};
   }
 
-  void note(const kube::Pod& pod, kube::EventType type, std::string reason, std::string message) {
-    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type, std::move(reason),
-                    std::move(message)});
+  void note(const kube::Pod& pod, const PodEvent& event, std::string message) {
+    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), event.type,
+                    std::string(event.reason), std::move(message)});
   }
 
   // ---- Memory
