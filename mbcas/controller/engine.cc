@@ -285,7 +285,7 @@ class Engine::Impl {
     settings_ = parsed->settings;
   }
 
-  // What flags say, and the initial values of what the ConfigMap does not name; without a ConfigMap,
+  // What flags say, and the initial values of what the ConfigMap does not name. Without a ConfigMap
   // the mode and the profile, too, for people to find.
   policy::SettingsData newSettings(const kube::ConfigMap* map) const {
     policy::SettingsData news = options_.overrides;
