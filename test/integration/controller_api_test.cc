@@ -568,9 +568,8 @@ TEST_F(ControllerApiTest, TheInitialModeHoldsUntilOneIsSet) {
     return map ? std::string(kube::find((*map)->data, "mode").value_or("")) : "no ConfigMap";
   };
   const auto set = [&](const std::string& value) {
-    ASSERT_TRUE(
-        admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge,
-                                      fmt::format(R"({{"data":{{"mode":{}}}}})", value)));
+    ASSERT_TRUE(admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge,
+                                              fmt::format(R"({{"data":{{"mode":{}}}}})", value)));
   };
   const auto pod = makePod("p");
   initial_settings = {{"mode", "recommend"}};
