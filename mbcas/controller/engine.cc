@@ -21,6 +21,7 @@
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/decide.h"
 #include "mbcas/controller/limited_log.h"
+#include "mbcas/controller/pod_events.h"
 #include "mbcas/controller/quotas.h"
 #include "mbcas/controller/restore.h"
 #include "mbcas/controller/turns.h"
@@ -269,6 +270,7 @@ class Engine::Impl {
   // Settings that make no sense change nothing: the last good ones stay.
   void readSettings(const kube::ConfigMap* map) {
     policy::SettingsData data = map != nullptr ? dataOf(*map) : options_.overrides;
+    data.insert(options_.initial.begin(), options_.initial.end());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
       logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
@@ -283,10 +285,14 @@ class Engine::Impl {
     settings_ = parsed->settings;
   }
 
-  // What flags say; without a ConfigMap, the mode and the profile, too, for people to find.
-  policy::SettingsData newSettings(bool has_map) const {
+  // What flags say, and the initial values of what the ConfigMap does not name. Without a ConfigMap
+  // the mode and the profile, too, for people to find.
+  policy::SettingsData newSettings(const kube::ConfigMap* map) const {
     policy::SettingsData news = options_.overrides;
-    if (!has_map) {
+    for (const auto& [key, value] : options_.initial) {
+      if (map == nullptr || !kube::find(map->data, key)) news.try_emplace(key, value);
+    }
+    if (map == nullptr) {
       const policy::Settings defaults;
       news.try_emplace("mode", policy::name(defaults.mode));
       news.try_emplace("profile", control::name(defaults.profile));
@@ -297,14 +303,14 @@ class Engine::Impl {
   policy::SettingsData wantedSettings() const {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
     policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
-    for (const auto& [key, value] : newSettings(map != nullptr)) data[key] = value;
+    for (const auto& [key, value] : newSettings(map.get())) data[key] = value;
     return data;
   }
 
   // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
   Result<void> publishSettings() {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
-    const policy::SettingsData news = newSettings(map != nullptr);
+    const policy::SettingsData news = newSettings(map.get());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings());
     if (!parsed) return failure(parsed.error());
     {
@@ -527,7 +533,7 @@ class Engine::Impl {
         "of {} is not to be trusted",
         allocation.node.view(), pod.node.view(), allocation.node.view());
     logError(fmt::format("{}: {}", objectKey(pod.meta), what));
-    note(pod, kube::EventType::kWarning, "ForeignAllocation", what);
+    note(pod, kForeignAllocation, what);
     return {};
   }
 
@@ -626,11 +632,10 @@ class Engine::Impl {
         }
         entry.memory.ours.reset();
         if (decision.purpose == Purpose::kYield) {
-          note(*pod, kube::EventType::kNormal, "DeclaredChanged",
+          note(*pod, kDeclaredChanged,
                "another writer changed the CPU limits; they are taken as what the pod declares");
         } else {
-          note(*pod, kube::EventType::kNormal, "Restored",
-               "CPU requests and limits are as declared again");
+          note(*pod, kRestored, "CPU requests and limits are as declared again");
         }
         after(Step::kOriginalForgotten);
         continue;
@@ -845,7 +850,7 @@ class Engine::Impl {
       decision.status->reason = outcome.message;
       decision.status->last_attempt = std::chrono::floor<std::chrono::seconds>(clock_.wall());
     }
-    note(pod, kube::EventType::kWarning, "ResizeFailed",
+    note(pod, kResizeFailed,
          fmt::format("CPU limit {} to {}: {}", text(decision.from), text(decision.to),
                      outcome.message));
     return false;
@@ -870,13 +875,13 @@ class Engine::Impl {
         before.applied || !resized ? before.applied : std::optional(declared);
     if (status.applied && was && *status.applied != *was) {
       const bool raised = *status.applied > *was;
-      note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
+      note(pod, raised ? kLimitRaised : kLimitLowered,
            fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered", text(*was),
                        text(*status.applied), status.reason));
     }
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {
-      note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
+      note(pod, kResizeFailed, status.reason);
       logError(fmt::format("resize of {} failed on node {}: {}", objectKey(pod.meta),
                            pod.node.view(), status.reason));
     }
@@ -888,9 +893,9 @@ class Engine::Impl {
     return {};
   }
 
-  void note(const kube::Pod& pod, kube::EventType type, std::string reason, std::string message) {
-    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type, std::move(reason),
-                    std::move(message)});
+  void note(const kube::Pod& pod, const PodEvent& event, std::string message) {
+    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), event.type,
+                    std::string(event.reason), std::move(message)});
   }
 
   // ---- Memory
