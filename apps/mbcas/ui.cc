@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -20,6 +21,7 @@
 #include "apps/mbcas/scenario_file.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/cli/agents.h"
+#include "mbcas/cli/cluster_pods.h"
 #include "mbcas/cli/cluster_view.h"
 #include "mbcas/cli/recording.h"
 #include "mbcas/cli/sim_record.h"
@@ -192,6 +194,11 @@ class ClusterPicture {
     return view;
   }
 
+  // Any thread.
+  PodAnswer pods(const PodQuestion& question) const {
+    return answerPods(question, allocations_.list(), question.most());
+  }
+
   // Why the newest picture may be old; empty: it is not.
   std::string stale() const {
     const kube::WatchHealth health = allocations_.health();
@@ -232,11 +239,13 @@ int showCluster(const Flags& flags) {
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
   page.onFollow([&](std::string node) { shown.told(std::move(node)); });
+  page.onPods([&](const PodQuestion& question) { return picture.pods(question); });
   const std::string& name_space = flags.cluster.name_space;
   const Result<void> started = page.start(
       flags.page, {.kind = "cluster",
                    .title = (*connection)->client().config().server,
-                   .detail = name_space.empty() ? "all namespaces" : "namespace " + name_space});
+                   .detail = name_space.empty() ? "all namespaces" : "namespace " + name_space,
+                   .cluster = true});
   if (!started) return fail(started.error().message());
   MonotonicTime next = clock.monotonic();
   do {
@@ -261,18 +270,28 @@ int showRecording(const Flags& flags) {
     return fail(flags.recording + ": is too long for a recording");
   }
   std::ifstream file(flags.recording);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
   if (error || !file) return fail(flags.recording + ": cannot be read");
   Result<Recording> recording = parseRecording(text);
+  text = {};
   if (!recording)
     return fail(std::move(recording).error().within(flags.recording).message(), kUsage);
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
+  page.onPods([&pods = recording->pods](const PodQuestion& question) {
+    return answerPods(question, pods, question.most());
+  });
   const std::string name = std::filesystem::path(flags.recording).filename().string();
-  const Result<void> started = page.start(
-      flags.page, {.kind = "recording", .title = recording->title, .detail = "saved as " + name});
+  const Result<void> started =
+      page.start(flags.page, {.kind = "recording",
+                              .title = recording->title,
+                              .detail = "saved as " + name,
+                              .cluster = !recording->pictures.empty()});
   if (!started) return fail(started.error().message());
-  for (std::string& state : recording->states) page.publish(std::move(state));
+  for (const std::string& picture : std::exchange(recording->pictures, {})) {
+    page.publishPicture(picture);
+  }
+  for (const std::string& state : std::exchange(recording->states, {})) page.publish(state);
   page.setStatus("over", "");
   keepOpen(page, patience);
   return kDone;

@@ -33,6 +33,30 @@ TEST(Recording, KeepsOfAStateWhatIsKnown) {
   EXPECT_EQ(parseState(read->states[0])->node, "n");
 }
 
+TEST(Recording, OfACluster) {
+  const Recording written{
+      .title = "cluster",
+      .states = {},
+      .pictures = {R"({"time":"2026-02-01T10:05:00Z","nodes":[],"namespaces":[],"notes":["a"]})",
+                   R"({"time":"2026-02-01T10:05:09Z","nodes":[],"namespaces":[],"notes":[],"gone":["n1"]})"},
+      .pods = {{.name_space = "shop",
+                .pod = "web-1",
+                .node = "n1",
+                .have = Millicores(500),
+                .wanted = Millicores(900),
+                .desired = Millicores(400),
+                .bound = true,
+                .phase = "Applied",
+                .reason = "\"why\""}}};
+  const Result<Recording> read = parseRecording(recordingText(written));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(*read, written);
+  EXPECT_EQ(errorOf(kFirst + "\n{\"cluster\":{\"nodes\":[]}}"),
+            "line 2: a picture of a cluster without a time");
+  EXPECT_TRUE(errorOf(kFirst + "\n{\"cluster\":[]}").starts_with("line 2: "));
+  EXPECT_TRUE(errorOf(kFirst + "\n{\"clusterPods\":{}}").starts_with("line 2: "));
+}
+
 TEST(Recording, RefusesWhatIsNone) {
   EXPECT_EQ(errorOf(""), "not a recording: it has no states");
   EXPECT_EQ(errorOf(kFirst), "not a recording: it has no states");
