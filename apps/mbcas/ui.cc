@@ -40,9 +40,9 @@ constexpr const char* kFooter = R"(Examples:
 
 Prints an address on 127.0.0.1 that is good once, and opens it where there is a display. The page
 shows the market of a node, each pod with how it came to its limit, and what was since the page
-began; it saves that as a file. Of a cluster it shows all nodes and namespaces, from PodAllocations;
-of a node that you open, what its agent sees, for which `mbcas-agent observe` is started there by
-pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
+began; it saves that as a file. Of a cluster it shows all nodes and namespaces, and finds pods, from
+PodAllocations; of a node that you open, what its agent sees, for which `mbcas-agent observe` is
+started there by pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
