@@ -159,7 +159,9 @@ std::string clusterJson(const ClusterView& view) {
   std::string text;
   JsonWriter json(text);
   json.beginObject();
-  if (view.time != WallTime{}) json.key("time").value(formatRfc3339(view.time));
+  if (view.time != WallTime{}) {
+    json.key("time").value(formatRfc3339(view.time, TimePrecision::kMicros));
+  }
   json.key("nodes").beginArray();
   for (const NodeTile& tile : view.nodes) {
     json.beginObject();

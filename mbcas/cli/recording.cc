@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "mbcas/base/json_writer.h"
@@ -14,6 +15,8 @@ namespace mbcas::cli {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
+// Times are written in whole seconds or less, and one that is written as 0 would be none.
+constexpr WallTime kEarliest{std::chrono::seconds(1)};
 constexpr std::string_view kPicture = R"({"cluster":)";
 constexpr std::string_view kPods = R"({"clusterPods":)";
 
@@ -40,7 +43,7 @@ Result<void> addState(Recording& recording, std::string line) {
   }
   const Result<NodeRecord> state = parseState(std::move(line));
   if (!state) return failure(state.error());
-  if (state->time == WallTime{}) return failure("a state without a time");
+  if (state->time < kEarliest) return failure("a state without a time");
   recording.states.push_back(stateJson(*state));
   return {};
 }
@@ -57,7 +60,7 @@ Result<void> addPicture(Recording& recording, std::string line) {
     });
   });
   if (!parsed) return parsed;
-  if (view.time == WallTime{}) return failure("a picture of a cluster without a time");
+  if (view.time < kEarliest) return failure("a picture of a cluster without a time");
   recording.pictures.push_back(clusterJson(view));
   return {};
 }

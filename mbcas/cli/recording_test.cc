@@ -37,8 +37,8 @@ TEST(Recording, OfACluster) {
   const Recording written{
       .title = "cluster",
       .states = {},
-      .pictures = {R"({"time":"2026-02-01T10:05:00Z","nodes":[],"namespaces":[],"notes":["a"]})",
-                   R"({"time":"2026-02-01T10:05:09Z","nodes":[],"namespaces":[],"notes":[],"gone":["n1"]})"},
+      .pictures = {R"({"time":"2026-02-01T10:05:00.000000Z","nodes":[],"namespaces":[],"notes":["a"]})",
+                   R"({"time":"2026-02-01T10:05:09.250000Z","nodes":[],"namespaces":[],"notes":[],"gone":["n1"]})"},
       .pods = {{.name_space = "shop",
                 .pod = "web-1",
                 .node = "n1",
@@ -64,6 +64,8 @@ TEST(Recording, RefusesWhatIsNone) {
   EXPECT_TRUE(errorOf("pods:\n  - name: web\n").starts_with("line 1: not a recording"));
   EXPECT_EQ(errorOf(R"({"mbcasRecording":2})"), "line 1: a recording of a later version of mbcas");
   EXPECT_EQ(errorOf(kFirst + "\n{}"), "line 2: a state without a time");
+  EXPECT_EQ(errorOf(kFirst + "\n{\"time\":\"1970-01-01T00:00:00.5Z\"}"),
+            "line 2: a state without a time");
   EXPECT_TRUE(errorOf(kFirst + "\n{\"time\":").starts_with("line 2: "));
 }
 
