@@ -70,10 +70,11 @@ TEST(Simulate, ATableUnlessAnotherFormatIsAskedFor) {
 }
 
 TEST(Simulate, NamesForScripts) {
-  const Outcome outcome = simulate({kSample, "--policy", "static", "--duration", "20s", "-o", "name"});
+  const Outcome outcome =
+      simulate({kSample, "--policy", "static", "--duration", "20s", "-o", "name"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto document = nlohmann::json::parse(
-      simulate({kSample, "--policy", "static", "--duration", "20s"}).out);
+  const auto document =
+      nlohmann::json::parse(simulate({kSample, "--policy", "static", "--duration", "20s"}).out);
   std::string names;
   for (const auto& pod : document.at("reports")[0].at("pods")) {
     names += "pod/" + pod.at("name").get<std::string>() + "\n";

@@ -282,11 +282,10 @@ int showRecording(const Flags& flags) {
     return answerPods(question, pods, question.most());
   });
   const std::string name = std::filesystem::path(flags.recording).filename().string();
-  const Result<void> started =
-      page.start(flags.page, {.kind = "recording",
-                              .title = recording->title,
-                              .detail = "saved as " + name,
-                              .cluster = !recording->pictures.empty()});
+  const Result<void> started = page.start(flags.page, {.kind = "recording",
+                                                       .title = recording->title,
+                                                       .detail = "saved as " + name,
+                                                       .cluster = !recording->pictures.empty()});
   if (!started) return fail(started.error().message());
   for (const std::string& picture : std::exchange(recording->pictures, {})) {
     page.publishPicture(picture);

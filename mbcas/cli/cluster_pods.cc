@@ -54,9 +54,8 @@ template <class Thing>
 PodAnswer firstOf(std::vector<const Thing*> found, std::size_t most) {
   PodAnswer answer{.pods = {}, .all = found.size()};
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
-  std::partial_sort(found.begin(), end, found.end(), [](const Thing* a, const Thing* b) {
-    return nameOf(*a) < nameOf(*b);
-  });
+  std::partial_sort(found.begin(), end, found.end(),
+                    [](const Thing* a, const Thing* b) { return nameOf(*a) < nameOf(*b); });
   answer.pods.reserve(std::min(most, found.size()));
   for (auto thing = found.begin(); thing != end; ++thing) answer.pods.push_back(rowOf(**thing));
   return answer;

@@ -39,17 +39,17 @@ using Names = std::vector<std::string>;
 TEST(ClusterPods, TellsWhatAnAllocationTells) {
   const PodAnswer answer = answerPods({.node = "n2"}, some(), 10);
   ASSERT_EQ(answer.pods.size(), 1U);
-  EXPECT_EQ(answer.pods[0], (PodRow{.name_space = "shop",
-                                    .pod = "web-1",
-                                    .node = "n2",
-                                    .declared = Millicores(1000),
-                                    .have = Millicores(450),
-                                    .wanted = Millicores(900),
-                                    .desired = Millicores(400),
-                                    .bound = true,
-                                    .phase = "Clamped",
-                                    .reason =
-                                        "limits share 2000m: weight 1 gets it 400m at price 0.5"}));
+  EXPECT_EQ(answer.pods[0],
+            (PodRow{.name_space = "shop",
+                    .pod = "web-1",
+                    .node = "n2",
+                    .declared = Millicores(1000),
+                    .have = Millicores(450),
+                    .wanted = Millicores(900),
+                    .desired = Millicores(400),
+                    .bound = true,
+                    .phase = "Clamped",
+                    .reason = "limits share 2000m: weight 1 gets it 400m at price 0.5"}));
 }
 
 TEST(ClusterPods, FindsByNodeAndByName) {
@@ -58,8 +58,7 @@ TEST(ClusterPods, FindsByNodeAndByName) {
       << "by name, without those that are left alone";
   EXPECT_EQ(namesOf(answerPods({.text = "WEB"}, some(), 10)), (Names{"shop/web-1", "shop/web-2"}));
   EXPECT_EQ(namesOf(answerPods({.text = "report"}, some(), 10)), Names{"batch/Report-1"});
-  EXPECT_EQ(namesOf(answerPods({.text = "op/w"}, some(), 10)),
-            (Names{"shop/web-1", "shop/web-2"}));
+  EXPECT_EQ(namesOf(answerPods({.text = "op/w"}, some(), 10)), (Names{"shop/web-1", "shop/web-2"}));
   EXPECT_EQ(namesOf(answerPods({.text = "bat"}, some(), 10)), Names{"batch/Report-1"})
       << "a namespace";
   EXPECT_EQ(namesOf(answerPods({.node = "n2", .text = "2"}, some(), 10)), Names{});

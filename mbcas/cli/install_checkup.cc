@@ -24,7 +24,6 @@ constexpr const char* kClusterClass = "system-cluster-critical";
 constexpr std::string_view kNoQuota = "insufficient quota to match these scopes";
 constexpr std::string_view kPodSecurity = "violates PodSecurity";
 
-
 // Of a node only what matters here.
 struct NodeObject : kube::Object {
   using Object::Object;

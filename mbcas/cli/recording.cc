@@ -70,8 +70,7 @@ Result<void> addPods(Recording& recording, std::string line) {
   return parser.parse(line, [&](kube::JsonCursor root) {
     root.members([&](std::string_view key, kube::JsonCursor value) {
       if (key != "clusterPods") return;
-      value.elements(
-          [&](kube::JsonCursor pod) { recording.pods.push_back(readPodRow(pod)); });
+      value.elements([&](kube::JsonCursor pod) { recording.pods.push_back(readPodRow(pod)); });
     });
   });
 }

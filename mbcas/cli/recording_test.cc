@@ -37,8 +37,9 @@ TEST(Recording, OfACluster) {
   const Recording written{
       .title = "cluster",
       .states = {},
-      .pictures = {R"({"time":"2026-02-01T10:05:00.000000Z","nodes":[],"namespaces":[],"notes":["a"]})",
-                   R"({"time":"2026-02-01T10:05:09.250000Z","nodes":[],"namespaces":[],"notes":[],"gone":["n1"]})"},
+      .pictures =
+          {R"({"time":"2026-02-01T10:05:00.000000Z","nodes":[],"namespaces":[],"notes":["a"]})",
+           R"({"time":"2026-02-01T10:05:09.250000Z","nodes":[],"namespaces":[],"notes":[],"gone":["n1"]})"},
       .pods = {{.name_space = "shop",
                 .pod = "web-1",
                 .node = "n1",

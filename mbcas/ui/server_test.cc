@@ -169,8 +169,9 @@ TEST_F(ServerTest, KeepsThePicturesOfARecordingAndOfOthersTheNewest) {
   Caller caller(server.port());
   caller.say(stream(good));
   const std::string& heard = caller.until("id: 3\nevent: frame\ndata: state\n\n");
-  EXPECT_TRUE(contains(heard, "id: 1\nevent: cluster\ndata: one\n\n"
-                              "id: 2\nevent: cluster\ndata: two\n\n"))
+  EXPECT_TRUE(contains(heard,
+                       "id: 1\nevent: cluster\ndata: one\n\n"
+                       "id: 2\nevent: cluster\ndata: two\n\n"))
       << heard;
   EXPECT_TRUE(contains(heard, "event: cluster\ndata: new\n\n"));
   EXPECT_FALSE(contains(heard, "old"));
