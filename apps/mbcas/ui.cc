@@ -355,7 +355,8 @@ void addUi(CLI::App& app, int& exit_code) {
   CLI::Option* host = command->add_flag("--host", flags->host,
                                         "The pods of `mbcas run`, or of an agent, on this machine");
   CLI::Option* scenario =
-      command->add_option("--simulate", flags->scenario, "A scenario on the model kernel, YAML");
+      command->add_option("--simulate", flags->scenario, "A scenario on the model kernel, YAML")
+          ->type_name("FILE");
   host->excludes(recording)->excludes(scenario);
   scenario->excludes(recording);
   oneOf(command->add_option("--policy", flags->policy, "With --simulate: who decides about limits"),

@@ -27,7 +27,7 @@ bool isManaged(const PodAllocation& allocation) {
   return allocation.bounds() == nullptr || allocation.bounds()->managed;
 }
 
-PodRow rowOf(const PodAllocation& allocation) {
+AllocatedPod rowOf(const PodAllocation& allocation) {
   return {.name_space = allocation.meta.namespace_.string(),
           .pod = allocation.pod_name.string(),
           .node = allocation.node.string(),
@@ -39,14 +39,14 @@ PodRow rowOf(const PodAllocation& allocation) {
           .phase = std::string(podallocation::name(allocation.phase)),
           .reason = allocation.reason.string()};
 }
-const PodRow& rowOf(const PodRow& row) {
+const AllocatedPod& rowOf(const AllocatedPod& row) {
   return row;
 }
 
 std::pair<std::string_view, std::string_view> nameOf(const PodAllocation& allocation) {
   return {allocation.meta.namespace_.view(), allocation.pod_name.view()};
 }
-std::pair<std::string_view, std::string_view> nameOf(const PodRow& row) {
+std::pair<std::string_view, std::string_view> nameOf(const AllocatedPod& row) {
   return {row.name_space, row.pod};
 }
 
@@ -90,10 +90,10 @@ PodAnswer answerPods(const PodQuestion& question, const std::vector<AllocationPt
   return firstOf(std::move(found), most);
 }
 
-PodAnswer answerPods(const PodQuestion& question, const std::vector<PodRow>& rows,
+PodAnswer answerPods(const PodQuestion& question, const std::vector<AllocatedPod>& rows,
                      std::size_t most) {
-  std::vector<const PodRow*> found;
-  for (const PodRow& row : rows) {
+  std::vector<const AllocatedPod*> found;
+  for (const AllocatedPod& row : rows) {
     if (question.asksFor(row.name_space, row.pod, row.node)) found.push_back(&row);
   }
   return firstOf(std::move(found), most);
@@ -119,12 +119,12 @@ std::string answerJson(const PodAnswer& answer) {
   std::string text;
   JsonWriter json(text);
   json.beginObject().key("pods").beginArray();
-  for (const PodRow& row : answer.pods) writePodRow(json, row);
+  for (const AllocatedPod& row : answer.pods) writeAllocatedPod(json, row);
   json.endArray().key("all").value(answer.all).endObject();
   return text;
 }
 
-void writePodRow(JsonWriter& json, const PodRow& row) {
+void writeAllocatedPod(JsonWriter& json, const AllocatedPod& row) {
   json.beginObject();
   json.key("namespace").value(row.name_space);
   json.key("pod").value(row.pod);
@@ -139,8 +139,8 @@ void writePodRow(JsonWriter& json, const PodRow& row) {
   json.endObject();
 }
 
-PodRow readPodRow(JsonCursor object) {
-  PodRow row;
+AllocatedPod readAllocatedPod(JsonCursor object) {
+  AllocatedPod row;
   object.members([&](std::string_view key, JsonCursor value) {
     if (key == "namespace") row.name_space = value.text();
     if (key == "pod") row.pod = value.text();

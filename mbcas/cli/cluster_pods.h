@@ -21,7 +21,7 @@
 
 namespace mbcas::cli {
 
-struct PodRow {
+struct AllocatedPod {
   std::string name_space;
   std::string pod;
   std::string node;
@@ -33,7 +33,7 @@ struct PodRow {
   std::string phase;   // "Applied"
   std::string reason;
 
-  friend bool operator==(const PodRow&, const PodRow&) = default;
+  friend bool operator==(const AllocatedPod&, const AllocatedPod&) = default;
 };
 
 // Which pods. What is empty does not matter.
@@ -47,8 +47,8 @@ struct PodQuestion {
 };
 
 struct PodAnswer {
-  std::vector<PodRow> pods;  // the first ones by namespace and name
-  std::size_t all = 0;       // how many there are
+  std::vector<AllocatedPod> pods;  // the first ones by namespace and name
+  std::size_t all = 0;             // how many there are
 };
 
 inline constexpr std::size_t kMostPodsOfNode = 1000;
@@ -58,14 +58,14 @@ inline constexpr std::size_t kMostPodsSaved = 200'000;  // they fit into a recor
 // Pods that are left alone are not in it.
 PodAnswer answerPods(const PodQuestion& question, const std::vector<AllocationPtr>& allocations,
                      std::size_t most);
-PodAnswer answerPods(const PodQuestion& question, const std::vector<PodRow>& rows,
+PodAnswer answerPods(const PodQuestion& question, const std::vector<AllocatedPod>& rows,
                      std::size_t most);
 
 // {"node":"node-1"}, {"text":"web"}, {}
 Result<PodQuestion> parsePodQuestion(std::string json);
 std::string answerJson(const PodAnswer& answer);
 
-void writePodRow(JsonWriter& json, const PodRow& row);
-PodRow readPodRow(kube::JsonCursor object);
+void writeAllocatedPod(JsonWriter& json, const AllocatedPod& row);
+AllocatedPod readAllocatedPod(kube::JsonCursor object);
 
 }  // namespace mbcas::cli

@@ -31,7 +31,7 @@ const std::vector<AllocationPtr>& some() {
 // "namespace/pod" of what is answered, in its order.
 std::vector<std::string> namesOf(const PodAnswer& answer) {
   std::vector<std::string> names;
-  for (const PodRow& row : answer.pods) names.push_back(row.name_space + "/" + row.pod);
+  for (const AllocatedPod& row : answer.pods) names.push_back(row.name_space + "/" + row.pod);
   return names;
 }
 using Names = std::vector<std::string>;
@@ -40,16 +40,16 @@ TEST(ClusterPods, TellsWhatAnAllocationTells) {
   const PodAnswer answer = answerPods({.node = "n2"}, some(), 10);
   ASSERT_EQ(answer.pods.size(), 1U);
   EXPECT_EQ(answer.pods[0],
-            (PodRow{.name_space = "shop",
-                    .pod = "web-1",
-                    .node = "n2",
-                    .declared = Millicores(1000),
-                    .have = Millicores(450),
-                    .wanted = Millicores(900),
-                    .desired = Millicores(400),
-                    .bound = true,
-                    .phase = "Clamped",
-                    .reason = "limits share 2000m: weight 1 gets it 400m at price 0.5"}));
+            (AllocatedPod{.name_space = "shop",
+                          .pod = "web-1",
+                          .node = "n2",
+                          .declared = Millicores(1000),
+                          .have = Millicores(450),
+                          .wanted = Millicores(900),
+                          .desired = Millicores(400),
+                          .bound = true,
+                          .phase = "Clamped",
+                          .reason = "limits share 2000m: weight 1 gets it 400m at price 0.5"}));
 }
 
 TEST(ClusterPods, FindsByNodeAndByName) {
@@ -68,7 +68,7 @@ TEST(ClusterPods, FindsByNodeAndByName) {
 }
 
 TEST(ClusterPods, RecordedOnesAnswerAlike) {
-  const std::vector<PodRow> rows = answerPods({}, some(), 10).pods;
+  const std::vector<AllocatedPod> rows = answerPods({}, some(), 10).pods;
   for (const PodQuestion& question : std::vector<PodQuestion>{
            {}, {.node = "n1"}, {.text = "web"}, {.node = "n1", .text = "shop/"}}) {
     const PodAnswer live = answerPods(question, some(), 2);
@@ -82,12 +82,12 @@ TEST(ClusterPods, AsJsonAndBack) {
   const PodAnswer answer = answerPods({}, some(), 10);
   std::string text = answerJson(answer);
   EXPECT_EQ(nlohmann::json::parse(text).at("all"), 3);
-  std::vector<PodRow> read;
+  std::vector<AllocatedPod> read;
   kube::JsonParser parser;
   ASSERT_TRUE(parser.parse(text, [&](kube::JsonCursor root) {
     root.members([&](std::string_view key, kube::JsonCursor value) {
       if (key != "pods") return;
-      value.elements([&](kube::JsonCursor pod) { read.push_back(readPodRow(pod)); });
+      value.elements([&](kube::JsonCursor pod) { read.push_back(readAllocatedPod(pod)); });
     });
   }));
   EXPECT_EQ(read, answer.pods);

@@ -70,7 +70,8 @@ Result<void> addPods(Recording& recording, std::string line) {
   return parser.parse(line, [&](kube::JsonCursor root) {
     root.members([&](std::string_view key, kube::JsonCursor value) {
       if (key != "clusterPods") return;
-      value.elements([&](kube::JsonCursor pod) { recording.pods.push_back(readPodRow(pod)); });
+      value.elements(
+          [&](kube::JsonCursor pod) { recording.pods.push_back(readAllocatedPod(pod)); });
     });
   });
 }
@@ -122,11 +123,11 @@ std::string recordingText(const Recording& recording) {
   for (const std::string& picture : recording.pictures) {
     text += fmt::format("{}{}}}\n", kPicture, picture);
   }
-  for (const PodRow& pod : recording.pods) {
+  for (const AllocatedPod& pod : recording.pods) {
     text += kPods;
     text += '[';
     JsonWriter row(text);
-    writePodRow(row, pod);
+    writeAllocatedPod(row, pod);
     text += "]}\n";
   }
   for (const std::string& state : recording.states) text += state + '\n';

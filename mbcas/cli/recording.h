@@ -26,7 +26,7 @@ struct Recording {
   // not known here are gone.
   std::vector<std::string> states;
   std::vector<std::string> pictures{};
-  std::vector<PodRow> pods{};
+  std::vector<AllocatedPod> pods{};
 
   friend bool operator==(const Recording&, const Recording&) = default;
 };
