@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -123,6 +124,30 @@ class ShownNodes {
   std::map<std::string, MonotonicTime> told_;
 };
 
+// Whether a server answers, by small requests in the background.
+class Probe {
+ public:
+  // What the last request came to; false before there is one. Sends the next one.
+  bool answers(kube::Client& client, kube::Call call) {
+    if (!state_->under_way.exchange(true)) {
+      call.retry = false;
+      client.send(std::move(call), [state = state_](const kube::ApiResult<std::string>& answer) {
+        state->good = answer.has_value();
+        state->under_way = false;
+      });
+    }
+    return state_->good;
+  }
+  void forget() { state_->good = false; }
+
+ private:
+  struct State {  // outlives the object where a request is under way
+    std::atomic<bool> under_way = false;
+    std::atomic<bool> good = false;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
 // What the page shows of a cluster.
 class ClusterPicture {
  public:
@@ -200,11 +225,16 @@ class ClusterPicture {
   }
 
   // Why the newest picture may be old; empty: it is not.
-  std::string stale() const {
+  std::string stale() {
     const kube::WatchHealth health = allocations_.health();
-    return health.stuckFor(connection_.clock().monotonic()) > std::chrono::seconds(5)
-               ? health.last_error
-               : "";
+    if (health.stuckFor(connection_.clock().monotonic()) <= std::chrono::seconds(5)) {
+      probe_.forget();
+      return "";
+    }
+    // A watch that is open again says nothing for a minute where nothing changes.
+    const bool answers =
+        probe_.answers(connection_.client(), firstOf<podallocation::PodAllocation>(name_space_));
+    return answers ? "" : health.last_error;
   }
 
  private:
@@ -220,6 +250,7 @@ class ClusterPicture {
   kube::Informer<kube::Pod> agents_;
   AgentStates states_;
   const Nanos timeout_;
+  Probe probe_;
   ShortSince since_;
   std::vector<std::string> notes_;
   std::string trouble_;

@@ -111,6 +111,11 @@ class Browser:
         self.command("POST", "/url", {"url": "about:blank"})
         self.command("POST", "/url", {"url": address})
 
+    def leave(self):
+        """What it shows; its complaints are forgotten."""
+        self.command("POST", "/url", {"url": "about:blank"})
+        self.complaints()
+
     def screen(self, width, height, dark=False):
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=False)
