@@ -118,9 +118,12 @@ function draw() {
   setHidden(byId('cluster'), !wide || !any);
   setHidden(byId('node'), wide || !any || key !== null);
   setHidden(byId('pod'), wide || !any || key === null);
-  setHidden(byId('plain'), wide || any || !ofCluster());
+  const unseen = !wide && !any && ofCluster();
+  setHidden(byId('plain'), !unseen);
+  setHidden(document.querySelector('footer'), unseen);
+  setHidden(byId('save'), unseen);
   setHidden(byId('message'), any);
-  setHidden(byId('message-back'), any || wide || !ofCluster());
+  setHidden(byId('message-back'), !unseen);
   setHidden(byId('to-cluster'), !ofCluster());
   setAttribute(byId('home'), 'href', ofCluster() ? '#/cluster' : '#/node');
   setAttribute(byId('to-node'), 'href', ofCluster() ? nodeLink(node ?? '') : '#/node');
@@ -138,7 +141,7 @@ function draw() {
       podView.draw(course, page.number, key);
     }
     name ||= state.data.node;
-  } else if (ofCluster()) {
+  } else if (unseen) {
     drawUnseen(node, key);
   }
   const title = `${(name || 'node').slice(0, 100)} – MBCAS`;
