@@ -39,7 +39,7 @@ AllocatedPod rowOf(const PodAllocation& allocation) {
           .phase = std::string(podallocation::name(allocation.phase)),
           .reason = allocation.reason.string()};
 }
-const AllocatedPod& rowOf(const AllocatedPod& row) {
+AllocatedPod rowOf(const AllocatedPod& row) {
   return row;
 }
 

@@ -20,21 +20,20 @@ constexpr WallTime kEarliest{std::chrono::seconds(1)};
 constexpr std::string_view kPicture = R"({"cluster":)";
 constexpr std::string_view kPods = R"({"clusterPods":)";
 
-Result<std::string> parseTitle(std::string line) {
+Result<void> readTitle(Recording& recording, std::string line) {
   std::int64_t version = 0;
-  std::string title;
   kube::JsonParser parser;
   const Result<void> parsed = parser.parse(line, [&](kube::JsonCursor root) {
     root.members([&](std::string_view key, kube::JsonCursor value) {
       if (key == "mbcasRecording") version = value.integer();
-      if (key == "title") title = value.text();
+      if (key == "title") recording.title = value.text();
     });
   });
   if (!parsed || version == 0) {
     return failure("not a recording: it does not begin with {\"mbcasRecording\":1,...}");
   }
   if (version != kVersion) return failure("a recording of a later version of mbcas");
-  return title;
+  return {};
 }
 
 Result<void> addState(Recording& recording, std::string line) {
@@ -96,14 +95,8 @@ Result<Recording> parseRecording(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (number > 1 && line.empty()) continue;
-    Result<void> done;
-    if (number == 1) {
-      Result<std::string> title = parseTitle(std::move(line));
-      if (title) recording.title = *std::move(title);
-      if (!title) done = failure(title.error());
-    } else {
-      done = addLine(recording, std::move(line));
-    }
+    const Result<void> done = number == 1 ? readTitle(recording, std::move(line))
+                                          : addLine(recording, std::move(line));
     if (!done) return failure(Error(done.error()).within(fmt::format("line {}", number)));
   }
   if (recording.states.empty() && recording.pictures.empty()) {

@@ -114,8 +114,9 @@ std::optional<Millicores> useIn(std::string_view sentence) {
     return std::nullopt;
   }
   std::int64_t use = 0;
-  const char* const end = sentence.data() + sentence.size();
-  const auto [stop, error] = std::from_chars(sentence.data(), end, use);
+  const char* const begin = sentence.data();
+  const char* const end = begin + sentence.size();
+  const auto [stop, error] = std::from_chars(begin, end, use);
   if (error != std::errc{} || stop == end || *stop != 'm' || use < 0) return std::nullopt;
   return Millicores(use);
 }
