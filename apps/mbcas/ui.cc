@@ -154,6 +154,7 @@ class ClusterPicture {
   ClusterPicture(Connection& connection, const ClusterFlags& flags)
       : connection_(connection),
         name_space_(flags.name_space),
+        system_namespace_(flags.system_namespace),
         allocations_(connection.client(), {.name_space = name_space_}),
         nodes_(connection.client(), {}),
         agents_(connection.client(), {.name_space = flags.system_namespace,
@@ -183,9 +184,15 @@ class ClusterPicture {
       nodes_.start();
     }
     allocations_.start();
-    agents_.start();
+    if (const auto answer = client.perform(firstOf<kube::Pod>(system_namespace_)); !answer) {
+      no_agents_ =
+          fmt::format("agents cannot be looked for, so of a node only PodAllocations tell: {}",
+                      answer.error().describe());
+    } else {
+      agents_.start();
+      (void)agents_.waitForSync(timeout_);
+    }
     if (!allocations_.waitForSync(timeout_)) return failure("PodAllocations cannot be listed");
-    (void)agents_.waitForSync(timeout_);
     return {};
   }
 
@@ -209,7 +216,9 @@ class ClusterPicture {
     ClusterView view = clusterOf(allocations_.list(), nodes_.list());
     since_.update(view, connection_.clock().wall());
     view.notes = notes_;
-    if (!any_agent_) {
+    if (!no_agents_.empty()) {
+      view.notes.push_back(no_agents_);
+    } else if (!any_agent_) {
       view.notes.emplace_back(
           "no agent can be found, so nothing more can be seen of the nodes: mbcas doctor tells "
           "more");
@@ -245,6 +254,7 @@ class ClusterPicture {
 
   Connection& connection_;
   const std::string name_space_;
+  const std::string system_namespace_;
   kube::Informer<podallocation::PodAllocation> allocations_;
   kube::Informer<kube::Node> nodes_;
   kube::Informer<kube::Pod> agents_;
@@ -253,6 +263,7 @@ class ClusterPicture {
   Probe probe_;
   ShortSince since_;
   std::vector<std::string> notes_;
+  std::string no_agents_;  // why they cannot even be looked for
   std::string trouble_;
   bool any_agent_ = false;
   std::map<std::string, WallTime> published_;

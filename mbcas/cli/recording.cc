@@ -95,8 +95,8 @@ Result<Recording> parseRecording(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (number > 1 && line.empty()) continue;
-    const Result<void> done = number == 1 ? readTitle(recording, std::move(line))
-                                          : addLine(recording, std::move(line));
+    const Result<void> done =
+        number == 1 ? readTitle(recording, std::move(line)) : addLine(recording, std::move(line));
     if (!done) return failure(Error(done.error()).within(fmt::format("line {}", number)));
   }
   if (recording.states.empty() && recording.pictures.empty()) {
