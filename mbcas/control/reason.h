@@ -51,5 +51,7 @@ struct SaidPrice {
   friend bool operator==(const SaidPrice&, const SaidPrice&) = default;
 };
 std::optional<SaidPrice> priceIn(std::string_view sentence);
+// The use in the sentence of a pod whose limit follows its use; nothing: it tells none.
+std::optional<Millicores> useIn(std::string_view sentence);
 
 }  // namespace mbcas::control

@@ -33,5 +33,27 @@ TEST(Reason, OthersHaveNoPrice) {
   }
 }
 
+TEST(Reason, TheUseCanBeReadBack) {
+  const auto said = [](Basis basis) {
+    return useIn(sentence({.basis = basis,
+                           .use = Millicores(120),
+                           .use_peak = Millicores(150),
+                           .burst = Millicores(900),
+                           .declared = Millicores(500)}));
+  };
+  for (const Basis basis : {Basis::kUse, Basis::kBurst, Basis::kFloor}) {
+    EXPECT_EQ(said(basis), Millicores(120)) << name(basis);
+  }
+  EXPECT_EQ(said(Basis::kDeclared), Millicores(150));
+  for (const Basis basis : {Basis::kNoData, Basis::kWarmup, Basis::kStart, Basis::kCeiling,
+                            Basis::kConstrained, Basis::kAward, Basis::kCleared}) {
+    EXPECT_EQ(said(basis), std::nullopt) << name(basis);
+  }
+  for (const char* text : {"", "uses ", "uses m", "uses 12", "uses -3m", "uses much", "it uses 5m",
+                           "uses 99999999999999999999m"}) {
+    EXPECT_EQ(useIn(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace mbcas::control
