@@ -142,7 +142,7 @@ func changing() {
 			wants = "0.3"
 		}
 		fmt.Fprintf(out, "| %d | %s | %s | %d | %.2f |\n", second, wants, inForce(), runtime.GOMAXPROCS(0), cpu)
-		busy.Store(second < 20 || second >= 180)
+		busy.Store(second < 20 || second >= 115)
 	}
 }
 
@@ -154,7 +154,7 @@ func managed(mbcas, self string) {
 	// A runtime looks for its limit when it starts, so the limit has to be there before.
 	write(pods, fmt.Sprintf("pods:\n  - {name: go, command: [/bin/sh, -c, %q, %q, %q], limit: 500m}\n",
 		`sleep 3; exec "$0" changing "$1"`, self, course))
-	run := exec.Command(mbcas, "run", pods, "--plain", "--duration", "210s", "--state", filepath.Join(directory, "state"))
+	run := exec.Command(mbcas, "run", pods, "--plain", "--duration", "145s", "--state", filepath.Join(directory, "state"))
 	run.Stderr = os.Stderr
 	changes, err := run.Output()
 	fail(err)
