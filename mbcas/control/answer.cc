@@ -75,8 +75,11 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
     view.needed += needed;
     view.proven += std::max({bursty ? need.burst : Millicores(0),
                              scaled(need.used_peak, settings.headroom), container.request});
-    view.free += roundUp(
-        settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared));
+    const Millicores own =
+        settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared);
+    const Millicores kept = isClassic(settings) ? Millicores(0) : keptCpus(container);
+    view.keeps_cpus |= kept > own;
+    view.free += roundUp(std::max(own, kept));
   }
   view.warm |= view.throttled;
 
@@ -103,6 +106,8 @@ Answer freeAnswer(const PodView& pod, const Settings& settings) {
     answer.basis = Basis::kDeclared;
   } else if (pod.needed <= pod.floor && pod.free == pod.floor) {
     answer.basis = Basis::kFloor;
+  } else if (pod.keeps_cpus) {
+    answer.basis = Basis::kWholeCpus;
   } else {
     answer.basis =
         pod.burst >= scaled(pod.use_peak, settings.headroom) ? Basis::kBurst : Basis::kUse;

@@ -33,6 +33,7 @@ struct PodView {
   Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
   Millicores proven;  // the part of it that was measured and not guessed from waiting threads
   Millicores free;    // limit it has while nothing constrains it; within its bounds
+  bool keeps_cpus = false;  // that is more than it needs, see keptCpus()
 };
 PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings);
 

@@ -535,7 +535,8 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
 
   std::vector<Millicores> needs(pod.containers.size());
   std::ranges::transform(pod.containers, needs.begin(), [&](const Container& container) {
-    return neededLimit(container.need, settings_);
+    const Millicores kept = isClassic(settings_) ? Millicores(0) : keptCpus(container);
+    return std::max(neededLimit(container.need, settings_), kept);
   });
   const Answer answer = answerFor(pod, i, state, needs);
   decision.answer = answer.limit;

@@ -23,7 +23,7 @@ TEST(Reason, ThePriceCanBeReadBack) {
 }
 
 TEST(Reason, OthersHaveNoPrice) {
-  for (const Basis basis : {Basis::kDeclared, Basis::kUse, Basis::kBurst, Basis::kFloor,
+  for (const Basis basis : {Basis::kDeclared, Basis::kUse, Basis::kBurst, Basis::kWholeCpus, Basis::kFloor,
                             Basis::kCeiling, Basis::kAward, Basis::kNoData}) {
     EXPECT_EQ(priceIn(sentence({.basis = basis})), std::nullopt);
   }
