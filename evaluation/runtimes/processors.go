@@ -100,7 +100,7 @@ func work() {
 		time.Sleep(step / 2)
 		seconds := time.Since(begin).Seconds()
 		fmt.Printf("| %dm | %d | %.2f | %.0f | %.0f |\n", millicores, runtime.GOMAXPROCS(0),
-			(used() - before).Seconds()/seconds, float64(rounds.Load()-done)/10/seconds,
+			(used()-before).Seconds()/seconds, float64(rounds.Load()-done)/10/seconds,
 			(throttled(group)-held).Seconds()*1000/seconds)
 	}
 }
