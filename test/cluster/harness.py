@@ -476,7 +476,9 @@ class MachineDaemon(Daemon):
     def __init__(self, run, command, directory, name):
         self.machine = Machine.of(run)
         self.file = f"{self.PLACE}-{name}"
-        script = f'echo $$ >{self.file}.pid; exec "$@" 2>>{self.file}.log'
+        # One whose connection was lost may still run.
+        script = (f'[ ! -e {self.file}.pid ] || kill -KILL $(cat {self.file}.pid) 2>/dev/null; '
+                  f'echo $$ >{self.file}.pid; exec "$@" 2>>{self.file}.log')
         super().__init__([TOOL, "exec", "--name", run.id, "--", "sh", "-c", script, "sh", *command],
                          directory, name)
 
