@@ -547,7 +547,8 @@ class Story {
       const auto busy = threadsThatBind(container);
       if (!busy) continue;
       any = true;
-      say(fmt::format("more threads in {}: {} all the time, and its limit of {} leaves room. A "
+      say(
+          fmt::format("more threads in {}: {} all the time, and its limit of {} leaves room. A "
                       "higher limit would not help; docs/runtimes.md says what sets the number of "
                       "threads",
                       container.name, busyText(*busy),

@@ -120,10 +120,11 @@ Evidence oneBusyThread() {
 TEST(Explain, APodWhoseThreadsBindIt) {
   const Evidence evidence = oneBusyThread();
   const Explanation explanation = explain(evidence);
-  EXPECT_EQ(explanation.more.at(0),
-            "more threads in server: one thread is busy all the time, and its limit of 1250m leaves "
-            "room. A higher limit would not help; docs/runtimes.md says what sets the number of "
-            "threads");
+  EXPECT_EQ(
+      explanation.more.at(0),
+      "more threads in server: one thread is busy all the time, and its limit of 1250m leaves "
+      "room. A higher limit would not help; docs/runtimes.md says what sets the number of "
+      "threads");
   EXPECT_NE(explanationText(explanation, false).find("always busy, under a limit for more"),
             std::string::npos);
 }
@@ -148,9 +149,8 @@ TEST(Explain, WholeCpusThatSomethingElseBinds) {
   EXPECT_FALSE(threadsBind([](Evidence& e, ContainerRecord&) {
     e.decision->market.capacity = Millicores(1000);
   })) << "the machine does";
-  EXPECT_FALSE(threadsBind([](Evidence& e, ContainerRecord&) {
-    e.decision->pod.contention = 0.4;
-  })) << "neighbours do";
+  EXPECT_FALSE(threadsBind([](Evidence& e, ContainerRecord&) { e.decision->pod.contention = 0.4; }))
+      << "neighbours do";
 }
 
 // As the profile classic decides.
@@ -212,9 +212,8 @@ TEST(Explain, APodThatNobodyHasReportedYet) {
 // Whatever is missing, there is something to say, and nothing is made up.
 TEST(Explain, AnyEvidenceWillDo) {
   EXPECT_EQ(explain({.pod = "x"}).headline, "x: no CPU limit");
-  for (const char* basis : {"no data", "warm-up", "start", "declared", "use", "burst",
-                            "whole CPUs", "floor",
-                            "ceiling", "constrained", "cleared", "of another version"}) {
+  for (const char* basis : {"no data", "warm-up", "start", "declared", "use", "burst", "whole CPUs",
+                            "floor", "ceiling", "constrained", "cleared", "of another version"}) {
     Evidence evidence = fromAgent("batch-1");
     evidence.decision->pod.basis = basis;
     evidence.decision->pod.bounds.reset();

@@ -32,9 +32,9 @@ struct PodView {
   Millicores request;
   Millicores floor;  // request <= floor <= ceiling
   Millicores ceiling;
-  Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
-  Millicores proven;  // the part of it that was measured and not guessed from waiting threads
-  Millicores free;    // limit it has while nothing constrains it; within its bounds
+  Millicores needed;        // limit at which it is neither throttled nor cramped; no bound applied
+  Millicores proven;        // the part of it that was measured and not guessed from waiting threads
+  Millicores free;          // limit it has while nothing constrains it; within its bounds
   bool keeps_cpus = false;  // that is more than it needs, see keptCpus()
 };
 // `desired`: what was last published for each container; nothing: never anything.

@@ -178,8 +178,8 @@ TEST(Free, WhatItKeepsIsBetweenItsPeakAndItsLimit) {
     const Millicores answer = freeAnswer(view, settings).limit;
     // What it was before there was such a rule.
     const Millicores floor = settings.reclaim == Reclaim::kAlways ? 0_m : declared;
-    const Millicores need = std::clamp(roundUp(std::max(view.needed, floor)), view.floor,
-                                       view.ceiling);
+    const Millicores need =
+        std::clamp(roundUp(std::max(view.needed, floor)), view.floor, view.ceiling);
     const Millicores peak = container.need.use_peak;
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + std::to_string(peak.count()));
     ASSERT_GE(answer, need);
@@ -202,13 +202,12 @@ TEST(Free, ARuntimeThatFollowsItsLimitClimbsToWhatItCouldUse) {
   for (const std::uint64_t least : {1U, 2U}) {
     for (const Millicores wants : {1500_m, 3000_m, 6000_m}) {
       World world(8, kResponsive);
-      world.add(fluidPod("go", 100_m, 500_m, [&](int s) {
-        return s < 30 || (s > 120 && s < 240) ? 100_m : wants;
-      }));
-      const auto run = [&](int seconds) {
-        for (int i = 0; i < seconds; ++i) {
-          world.spec(0).threads = std::max(
-              least, static_cast<std::uint64_t>((world.limit(0).count() + 999) / 1000));
+      world.add(fluidPod("go", 100_m, 500_m,
+                         [&](int s) { return s < 30 || (s > 120 && s < 240) ? 100_m : wants; }));
+      const auto run = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+          world.spec(0).threads =
+              std::max(least, static_cast<std::uint64_t>((world.limit(0).count() + 999) / 1000));
           world.run(1);
         }
       };

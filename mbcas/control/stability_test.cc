@@ -127,7 +127,7 @@ FreeCase freeCase(std::uint64_t seed, bool edge) {
     const Millicores lowest(level.count() * (1000 - noise) / 1000 - 2);
     const Millicores highest(level.count() * (1000 + noise) / 1000 + 1);
     Band band{roundUp(std::max(scaled(lowest, settings.headroom), least)),
-                    roundUp(std::max(scaled(highest, settings.headroom), least))};
+              roundUp(std::max(scaled(highest, settings.headroom), least))};
     trial.calm &= band.calm(settings.hysteresis);
     trial.roomy &= band.low >= scaled(highest, 1 + settings.hysteresis);
     // A limit that comes from above may rest at its highest use in whole CPUs.
