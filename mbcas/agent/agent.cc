@@ -256,8 +256,7 @@ class Agent::Impl {
   void look() {
     if (!watches_.synced() || !changed_->exchange(false)) return;
     World world;
-    world.pods = watches_.pods.list();
-    allocations_.follow(world.pods, clock_.monotonic());
+    world.pods = allocations_.follow(watches_.pods.list(), clock_.monotonic());
     if (!allocations_.complete()) {
       *changed_ = true;  // it is looked again when they have been read
       return;

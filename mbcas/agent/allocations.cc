@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mbcas/base/backoff.h"
+#include "mbcas/podallocation/original_resources.h"
 
 namespace mbcas::agent {
 namespace {
@@ -24,18 +25,22 @@ Nanos part(Nanos time, double share) {
 
 Allocations::Allocations(const Options& options) : options_(options), random_(options.seed) {}
 
-void Allocations::follow(const std::vector<std::shared_ptr<const kube::Pod>>& pods,
-                         MonotonicTime now) {
+std::vector<Allocations::PodPtr> Allocations::follow(const std::vector<PodPtr>& pods,
+                                                     MonotonicTime now) {
+  std::vector<PodPtr> shown;
   std::map<std::string, Entry, std::less<>> before = std::exchange(entries_, {});
-  for (const std::shared_ptr<const kube::Pod>& pod : pods) {
+  for (const PodPtr& pod : pods) {
     const auto known = before.find(pod->meta.uid.view());
     if (known != before.end()) {
-      entries_.insert(before.extract(known));
+      Entry& entry = entries_.insert(before.extract(known)).position->second;
+      shown.push_back(show(entry, pod, now));
       continue;
     }
+    shown.push_back(pod);
     if (pod->terminal()) continue;
     Entry& entry = entries_[pod->meta.uid.string()];
     entry.name_space = pod->meta.namespace_.string();
+    entry.pod = entry.shown = entry.read_with = pod;
     if (started_) {
       entry.known = true;
       plan(entry, now);
@@ -46,6 +51,21 @@ void Allocations::follow(const std::vector<std::shared_ptr<const kube::Pod>>& po
   // The answers to reads of pods that have ended are not waited for.
   for (const auto& [uid, entry] : before) under_way_ -= entry.under_way ? 1 : 0;
   started_ = true;
+  return shown;
+}
+
+// Without an object there is nothing that could say what the pod had declared before.
+Allocations::PodPtr Allocations::show(Entry& entry, const PodPtr& pod, MonotonicTime now) {
+  const bool is_new = entry.pod != pod;
+  entry.pod = pod;
+  const auto same = [](const PodPtr& a, const PodPtr& b) {
+    return a == b || podallocation::currentCpu(*a) == podallocation::currentCpu(*b);
+  };
+  if (!entry.object || same(pod, entry.shown) || (entry.matches && same(pod, entry.read_with))) {
+    return entry.shown = pod;
+  }
+  if (is_new) readAgain(entry, now);
+  return entry.shown;
 }
 
 std::optional<Allocations::Read> Allocations::take(MonotonicTime now) {
@@ -61,6 +81,8 @@ std::optional<Allocations::Read> Allocations::take(MonotonicTime now) {
   entry.under_way = true;
   entry.written = false;
   entry.reads_newest = std::exchange(entry.newest, false);
+  entry.read_with = entry.pod;
+  entry.matches = false;
   entry.due.reset();
   ++under_way_;
   return Read{entry.name_space, first->first, entry.reads_newest};
@@ -72,6 +94,7 @@ void Allocations::found(std::string_view uid, Object object, MonotonicTime now) 
   Entry* const entry = answered(uid);
   if (entry == nullptr) return;
   entry->known = true;
+  entry->matches = true;
   keep(*entry, std::move(object));
   plan(*entry, now);
 }

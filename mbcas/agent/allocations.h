@@ -5,10 +5,11 @@
 //   - once at the start, of every pod that is there by then;
 //   - in the answer to each of the agent's own writes;
 //   - soon after it was made, until the controller has written its bounds;
+//   - when the pod's CPU limits change, because the object says what it had declared before;
 //   - when the controller has marked it as changed (podallocation/marks.h);
 //   - and now and then, in case a mark was lost.
 //
-//   allocations.follow(pods, now);
+//   world.pods = allocations.follow(pods, now);
 //   while (const auto read = allocations.take(now)) send(*read);   // and when it has ended:
 //   allocations.found(uid, object, now), missing(uid, now) or failed(uid, retry_after, now)
 //   come back at allocations.next(now)
@@ -44,9 +45,12 @@ class Allocations {
   };
   explicit Allocations(const Options& options);
 
+  using PodPtr = std::shared_ptr<const kube::Pod>;
+
   // The pods that are bound to the node now. Those that come after the first call are new: nobody
-  // but this agent makes their objects.
-  void follow(const std::vector<std::shared_ptr<const kube::Pod>>& pods, MonotonicTime now);
+  // but this agent makes their objects. Returns the same pods, but a pod whose limits have changed
+  // as it was before, until its object has been read again: the two would not belong together.
+  std::vector<PodPtr> follow(const std::vector<PodPtr>& pods, MonotonicTime now);
 
   struct Read {
     std::string name_space{};
@@ -74,6 +78,10 @@ class Allocations {
  private:
   struct Entry {
     std::string name_space{};
+    PodPtr pod{};        // as it came last
+    PodPtr shown{};      // as it was returned last
+    PodPtr read_with{};  // what had come when the last read was begun
+    bool matches = true;  // the object has been read since `read_with` came
     Object object{};
     std::optional<MonotonicTime> due{};
     bool known = false;      // it has been read, or nobody has made it
@@ -85,6 +93,7 @@ class Allocations {
   };
   Entry* find(std::string_view uid);
   Entry* answered(std::string_view uid);
+  PodPtr show(Entry& entry, const PodPtr& pod, MonotonicTime now);
   static void keep(Entry& entry, Object object);
   void plan(Entry& entry, MonotonicTime now);
   static void readAgain(Entry& entry, MonotonicTime when);

@@ -14,11 +14,13 @@ using podallocation::PodAllocation;
 
 constexpr MonotonicTime kStart{1000s};
 
-std::shared_ptr<const kube::Pod> pod(const std::string& uid, const std::string& phase = "Running") {
+std::shared_ptr<const kube::Pod> pod(const std::string& uid, const std::string& phase = "Running",
+                                     const std::string& limit = "200m") {
   auto made = kube::decodeObject<kube::Pod>(fmt::format(
       R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{0}","namespace":"shop","uid":"{0}"}},
-           "spec":{{"containers":[]}},"status":{{"phase":"{1}"}}}})",
-      uid, phase));
+           "spec":{{"containers":[{{"name":"main","resources":{{"limits":{{"cpu":"{2}"}}}}}}]}},
+           "status":{{"phase":"{1}"}}}})",
+      uid, phase, limit));
   EXPECT_TRUE(made);
   return *made;
 }
@@ -204,6 +206,38 @@ TEST(Allocations, OfAnEndedPodNothingIsKept) {
   known.wrote("a", object("a", 3, true), kStart + 10s);
   EXPECT_EQ(known.size(), 0u);
   EXPECT_FALSE(known.next(kStart + 10s));
+}
+
+TEST(Allocations, APodWithNewLimitsIsShownWithItsObject) {
+  Settled known;
+  const auto before = pod("a");
+  EXPECT_EQ(known.follow({before}, kStart).front(), before) << "the limits are the same";
+  const auto raised = pod("a", "Running", "900m");
+  EXPECT_EQ(known.follow({raised}, kStart).front(), before);
+  EXPECT_EQ(known.follow({raised}, kStart).front(), before);
+  EXPECT_EQ(known.taken(kStart), "a!");
+  EXPECT_EQ(known.follow({raised}, kStart).front(), before) << "it has not been read yet";
+  known.found("a", object("a", 2, true), kStart);
+  EXPECT_EQ(known.follow({raised}, kStart).front(), raised);
+  EXPECT_EQ(known.taken(kStart), "") << "it was read once";
+}
+
+TEST(Allocations, LimitsThatChangeDuringAReadLeadToAnother) {
+  Settled known;
+  const auto before = pod("a");
+  known.follow({before}, kStart);
+  known.follow({pod("a", "Running", "900m")}, kStart);
+  EXPECT_EQ(known.taken(kStart), "a!");
+  const auto again = pod("a", "Running", "1200m");
+  EXPECT_EQ(known.follow({again}, kStart).front(), before);
+  known.found("a", object("a", 2, true), kStart);
+  EXPECT_EQ(known.follow({again}, kStart).front(), before);
+  EXPECT_EQ(known.taken(kStart), "a!");
+  known.failed("a", std::nullopt, kStart);
+  EXPECT_EQ(known.follow({again}, kStart).front(), before);
+  EXPECT_EQ(known.taken(kStart + 3s), "a!") << "it is tried until it has been read";
+  known.missing("a", kStart + 3s);
+  EXPECT_EQ(known.follow({again}, kStart).front(), again) << "nothing says anything else";
 }
 
 // Whatever comes and goes: there are never more reads under way than allowed, never two of one

@@ -614,12 +614,18 @@ class Engine::Impl {
         podallocation::applyStatus(allocation.meta, status),
         {.subresource = "status", .field_manager = kControllerManager, .force = true});
     if (!written) return written;
-    const bool had_bounds = allocation.bounds() != nullptr;
-    if (allocation.statusValue().bounds != (*written)->statusValue().bounds &&
-        (had_bounds || clock_.wall() - allocation.meta.created > kAgentLooks)) {
-      mark(allocation.node, allocation.meta.name);
-    }
+    if (agentMissesIt(allocation, **written)) mark(allocation.node, allocation.meta.name);
     return written;
+  }
+
+  // Whether a status says something new that the agent does not look for by itself. It looks for the
+  // first bounds of a new object, and for the original resources when those of the pod change.
+  bool agentMissesIt(const PodAllocation& before, const PodAllocation& after) const {
+    const podallocation::Status was = before.statusValue();
+    const podallocation::Status is = after.statusValue();
+    const bool looks = !was.bounds && clock_.wall() - before.meta.created <= kAgentLooks;
+    return (was.bounds != is.bounds && !looks) ||
+           (was.original != is.original && !was.original.empty());
   }
 
   Reconciled look(const std::string& key, const PodPtr& cached, Entry& entry) {
