@@ -152,7 +152,6 @@ class Engine::Impl {
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
             [this](const std::string& key) { return reconcile(key); }),
-        marks_(static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())),
         marker_(
             clock_,
             {.name = "marks",
@@ -1000,7 +999,8 @@ class Engine::Impl {
   policy::Settings settings_;  // guarded by settings_mutex_
 
   std::mutex marks_mutex_;
-  podallocation::Marks marks_;  // guarded by marks_mutex_
+  // Guarded by marks_mutex_. No two leaders begin with the same number.
+  podallocation::Marks marks_{static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())};
 
   mutable std::mutex agents_mutex_;
   AgentWatch agents_;  // guarded by agents_mutex_
