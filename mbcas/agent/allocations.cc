@@ -9,9 +9,10 @@
 namespace mbcas::agent {
 namespace {
 
-// The controller usually writes the bounds of a new object within a fifth of a second.
-constexpr Nanos kFirstLook = std::chrono::milliseconds(200);
-// So often it is looked for bounds, each time after twice the time. Later a mark tells of them.
+// The controller usually writes the bounds of a new object within a tenth of a second.
+constexpr Nanos kFirstLook = std::chrono::milliseconds(100);
+// The agent looks for bounds so often, each time after twice the time, so for three seconds. Later a
+// mark tells it of them.
 constexpr int kLooks = 5;
 // Agents that read everything again, because the server was away, do so over this time.
 constexpr Nanos kSpread = std::chrono::seconds(10);

@@ -89,12 +89,12 @@ TEST(Allocations, LooksForTheBoundsOfWhatItMade) {
   known.follow({pod("a"), pod("b")}, kStart);
   known.wrote("b", object("b", 1, false), kStart);
   EXPECT_EQ(known.taken(kStart), "");
-  EXPECT_EQ(known.next(kStart), kStart + 200ms);
-  EXPECT_EQ(known.taken(kStart + 200ms), "b");
-  known.found("b", object("b", 1, false), kStart + 200ms);
-  EXPECT_EQ(known.next(kStart), kStart + 600ms) << "then after twice the time";
-  EXPECT_EQ(known.taken(kStart + 600ms), "b");
-  known.found("b", object("b", 2, true), kStart + 600ms);
+  EXPECT_EQ(known.next(kStart), kStart + 100ms);
+  EXPECT_EQ(known.taken(kStart + 100ms), "b");
+  known.found("b", object("b", 1, false), kStart + 100ms);
+  EXPECT_EQ(known.next(kStart), kStart + 300ms) << "then after twice the time";
+  EXPECT_EQ(known.taken(kStart + 300ms), "b");
+  known.found("b", object("b", 2, true), kStart + 300ms);
   EXPECT_EQ(known.taken(kStart + 5min), "");
 }
 

@@ -48,8 +48,8 @@ constexpr Nanos kVpaInterval = std::chrono::minutes(1);
 constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
 // Marks of one node that come within this time are one write.
 constexpr Nanos kMarksTogether = std::chrono::seconds(1);
-// An agent looks for the first bounds of an object that is younger than this by itself.
-constexpr Nanos kAgentLooks = std::chrono::seconds(4);
+// An agent looks for the first bounds of an object by itself while it is younger than this.
+constexpr Nanos kAgentLooks = std::chrono::seconds(2);
 constexpr Nanos kSettled =
     std::chrono::seconds(30);  // age of a sibling that has something to teach
 
