@@ -146,7 +146,8 @@ TEST(Simulate, Page) {
                            "class=\"n best\"", "<h2>Method and machine</h2>"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
-  for (const char* foreign : {"<script", "src=", "href=", "@import", ">nan<", ">inf<"}) {
+  EXPECT_EQ(page.find("<script>"), page.rfind("<script>")) << "only the page's own";
+  for (const char* foreign : {"<script ", "src=", "href=", "@import", ">nan<", ">inf<"}) {
     EXPECT_EQ(page.find(foreign), std::string::npos) << foreign;
   }
   EXPECT_EQ(simulate({kSample, "--duration", "5", "--html", "/no/such/folder/x"}).exit_code, 1);

@@ -139,7 +139,7 @@ TEST_F(AgentApiTest, TheLoopCloses) {
     const auto now = allocation(*pod);
     return now && now->applied && *now->applied >= 700_m && limitOf("web") >= 700_m;
   })) << everything(*pod);
-  EXPECT_EQ(annotation("web"), R"({"main":{"request":"100m","limit":"200m"}})");
+  expectAnnotation("web", R"({"main":{"request":"100m","limit":"200m"}})");
 }
 
 TEST_F(AgentApiTest, NothingIsAskedThatTheRoleDoesNotGrant) {
