@@ -107,9 +107,7 @@ class Watches {
     look(settings);
     return out;
   }
-  bool synced() const {
-    return pods.hasSynced() && nodes.hasSynced() && settings.hasSynced();
-  }
+  bool synced() const { return pods.hasSynced() && nodes.hasSynced() && settings.hasSynced(); }
 
   kube::Informer<kube::Pod> pods;
   kube::Informer<kube::Node> nodes;
@@ -430,8 +428,8 @@ class Agent::Impl {
   void read(MonotonicTime now) {
     if (!connected_) return;
     while (const auto read = allocations_.take(now)) {
-      client_.send(readCall(*read), [this, inbox = inbox_, uid = read->uid](
-                                        const kube::ApiResult<std::string>& body) {
+      client_.send(readCall(*read), [this, inbox = inbox_,
+                                     uid = read->uid](const kube::ApiResult<std::string>& body) {
         std::optional<kube::ApiError> error;
         if (!body) error = body.error();
         inbox->post([this, uid, error = std::move(error), object = decoded(body)] {

@@ -78,14 +78,14 @@ class Allocations {
  private:
   struct Entry {
     std::string name_space{};
-    PodPtr pod{};        // as it came last
-    PodPtr shown{};      // as it was returned last
-    PodPtr read_with{};  // what had come when the last read was begun
+    PodPtr pod{};         // as it came last
+    PodPtr shown{};       // as it was returned last
+    PodPtr read_with{};   // what had come when the last read was begun
     bool matches = true;  // the object has been read since `read_with` came
     Object object{};
     std::optional<MonotonicTime> due{};
-    bool known = false;      // it has been read, or nobody has made it
-    bool newest = false;  // of the next read, see there
+    bool known = false;         // it has been read, or nobody has made it
+    bool newest = false;        // of the next read, see there
     bool under_way = false;     // a read is,
     bool reads_newest = false;  // of this kind,
     bool written = false;       // and meanwhile a write has ended

@@ -257,7 +257,7 @@ RC_GTEST_PROP(AllocationsProperty, EndsWithWhatTheServerHas, ()) {
     known.follow(list, now);
     std::erase_if(under_way, [&](const std::string& uid) { return !pods.contains(uid); });
   };
-  const auto answer = [&](const std::string& uid) {
+  const auto answer = [&](const std::string uid) {  // NOLINT(performance-unnecessary-value-param)
     under_way.erase(uid);
     if (const auto has = server.find(uid); has != server.end()) {
       known.found(uid, object(uid, has->second, true), now);

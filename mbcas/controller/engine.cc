@@ -152,20 +152,19 @@ class Engine::Impl {
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
             [this](const std::string& key) { return reconcile(key); }),
-        marker_(
-            clock_,
-            {.name = "marks",
-             .workers = 2,
-             .queue = {.first_delay = std::chrono::seconds(1),
-                       .max_delay = std::chrono::minutes(1)},
-             .metrics = client.metrics(),
-             .on_error =
-                 [this](const std::string& node, const Error& error) {
-                   logError(fmt::format("telling the agent of node {} what has changed: {}", node,
-                                        error.message()));
-                 },
-             .out_of_reach = [this] { return !client_.answers(); }},
-            [this](const std::string& node) { return writeMarks(node); }) {
+        marker_(clock_,
+                {.name = "marks",
+                 .workers = 2,
+                 .queue = {.first_delay = std::chrono::seconds(1),
+                           .max_delay = std::chrono::minutes(1)},
+                 .metrics = client.metrics(),
+                 .on_error =
+                     [this](const std::string& node, const Error& error) {
+                       logError(fmt::format("telling the agent of node {} what has changed: {}",
+                                            node, error.message()));
+                     },
+                 .out_of_reach = [this] { return !client_.answers(); }},
+                [this](const std::string& node) { return writeMarks(node); }) {
     last_progress_ = clock_.monotonic();
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
@@ -496,10 +495,9 @@ class Engine::Impl {
     json.beginObject().key("metadata").beginObject().key("annotations").beginObject();
     json.key(podallocation::kChangedAnnotation).value(marks);
     json.endObject().endObject().endObject();
-    const auto written =
-        client_.patch<kube::Lease>(options_.name_space, std::string(kAgentLease) + node,
-                                   kube::PatchType::kMerge, body,
-                                   {.field_manager = kControllerManager});
+    const auto written = client_.patch<kube::Lease>(
+        options_.name_space, std::string(kAgentLease) + node, kube::PatchType::kMerge, body,
+        {.field_manager = kControllerManager});
     // An agent without a Lease reads everything when it makes one.
     if (written || written.error().notFound()) return Reconciled::done();
     return Reconciled::failed(written.error().toError());
@@ -617,8 +615,8 @@ class Engine::Impl {
     return written;
   }
 
-  // Whether a status says something new that the agent does not look for by itself. It looks for the
-  // first bounds of a new object, and for the original resources when those of the pod change.
+  // Whether a status says something new that the agent does not look for by itself. It looks for
+  // the first bounds of a new object, and for the original resources when those of the pod change.
   bool agentMissesIt(const PodAllocation& before, const PodAllocation& after) const {
     const podallocation::Status was = before.statusValue();
     const podallocation::Status is = after.statusValue();

@@ -69,8 +69,7 @@ TEST(Access, WhatIsNoReviewGrantsNothing) {
 RC_GTEST_PROP(AccessProperty, MoreRulesGrantMore,
               (const std::string& verb, const std::string& group, const std::string& resource)) {
   const AccessQuestion question{.verb = verb, .group = group, .resource = resource};
-  std::vector<AccessRule> rules = {
-      {.verbs = {verb}, .groups = {group}, .resources = {resource}}};
+  std::vector<AccessRule> rules = {{.verbs = {verb}, .groups = {group}, .resources = {resource}}};
   RC_ASSERT(granted(rules, question));
   rules.insert(rules.begin(), {.verbs = {"get"}, .groups = {""}, .resources = {"pods"}});
   RC_ASSERT(granted(rules, question));

@@ -18,7 +18,7 @@ void Marks::add(std::string_view node, std::string_view uid, MonotonicTime now) 
   }
   std::deque<Mark>& marks = found->second;
   // A newer mark of the same object says all that the older one says.
-  std::erase_if(marks, [&](const Mark& mark) { return mark.uid == uid; });
+  std::erase_if(marks, [&](const Mark& mark) { return mark.uid == uid || isOld(mark, now); });
   marks.push_back({next_++, std::string(uid), now});
   if (marks.size() > kMostMarks) marks = {{next_++, {}, now}};
 }
@@ -28,7 +28,7 @@ std::string Marks::text(std::string_view node, MonotonicTime now) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return text;
   std::deque<Mark>& marks = found->second;
-  std::erase_if(marks, [&](const Mark& mark) { return now - mark.at > kMarkStays; });
+  std::erase_if(marks, [&](const Mark& mark) { return isOld(mark, now); });
   for (const Mark& mark : marks) {
     if (!text.empty()) text += ' ';
     text += std::to_string(mark.number);

@@ -55,6 +55,8 @@ class Marks {
     std::string uid;  // empty: everything
     MonotonicTime at{};
   };
+  static bool isOld(const Mark& mark, MonotonicTime now) { return now - mark.at > kMarkStays; }
+
   std::uint64_t next_;
   std::map<std::string, std::deque<Mark>, std::less<>> nodes_;
 };

@@ -45,9 +45,13 @@ bool contains(const std::string& text, std::string_view part) {
 bool byAgents(const std::string& what) {
   return what.starts_with("APPLY podallocations ") || what.starts_with("PATCH podallocations ");
 }
-bool readByAgents(const std::string& what) { return what.starts_with("GET podallocations "); }
+bool readByAgents(const std::string& what) {
+  return what.starts_with("GET podallocations ");
+}
 // Nobody else merges something into Leases.
-bool marks(const std::string& what) { return what.starts_with("PATCH leases "); }
+bool marks(const std::string& what) {
+  return what.starts_with("PATCH leases ");
+}
 bool byAgentsToLive(const std::string& what) {
   return what.starts_with("APPLY leases ");
 }
@@ -142,10 +146,11 @@ TEST_F(ScaleBudgetTest, CalmAndChange) {
   fmt::print("connections of the controller for {} raises: {:.0f}\n", kRaises, connections);
   EXPECT_LT(connections, 2 * kControllerConnectionsPerRaise * kRaises);
   fmt::print(
-      "for each raise: {:.2f} writes and {:.2f} reads of an agent, {:.2f} writes of the controller; "
+      "for each raise: {:.2f} writes and {:.2f} reads of an agent, {:.2f} writes of the "
+      "controller; "
       "{:.0f} bytes of the agent, {:.0f} of the controller\n{}",
-      wishes / kRaises, reads / kRaises, writes / kRaises, agent_bytes / kPods, controller_bytes / kRaises,
-      list(change));
+      wishes / kRaises, reads / kRaises, writes / kRaises, agent_bytes / kPods,
+      controller_bytes / kRaises, list(change));
   EXPECT_LT(wishes, 2 * kAgentWrites * kRaises) << list(change);
   EXPECT_LT(reads, 2 * kAgentReads * kRaises) << list(change);
   EXPECT_LT(marked, 2 * kMarks * kRaises) << list(change);
