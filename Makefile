@@ -104,7 +104,7 @@ coverage: setup ## Line coverage of the unit tests
 	@scripts/coverage
 
 .PHONY: goldens
-goldens: setup ## Make the golden files anew that another implementation makes
+goldens: setup ## Make the golden files again that another implementation makes
 	cd tools/quantity-oracle && go run . > ../../test/golden/quantity.tsv
 
 .PHONY: cluster

@@ -51,6 +51,7 @@ struct Flags {
   std::string health_address = ":8081";
   std::string audit_log;
   std::string log_level = "info";
+  std::string initial_mode;
   policy::SettingsData settings;
   int workers = 8;
   bool dry_run = false;
@@ -148,6 +149,9 @@ int run(const Flags& flags) {
   controller::ReplicaOptions options{
       .engine = {.name_space = flags.name_space,
                  .overrides = flags.settings,
+                 .initial = flags.initial_mode.empty()
+                                ? policy::SettingsData{}
+                                : policy::SettingsData{{"mode", flags.initial_mode}},
                  .workers = flags.workers,
                  .dry_run = flags.dry_run,
                  .log = [&](const std::string& line) { log.info(line); },
@@ -216,6 +220,9 @@ int runController(int argc, char** argv) {
   app.add_option("--workers", flags.workers, "Pods that are worked on at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  app.add_option("--initial-mode", flags.initial_mode,
+                 "The mode until one is set, by `mbcas mode` or in the ConfigMap")
+      ->check(CLI::IsMember({"off", "recommend", "raise-only", "full"}));
   app.add_flag("--dry-run", flags.dry_run, "Only recommend: writes status, never resizes");
   app.add_flag("--leader-elect,!--no-leader-elect", flags.leader_elect,
                "Of several, only one works at a time (default true)");

@@ -269,6 +269,20 @@ TEST_F(ClusterCommands, Mode) {
   EXPECT_EQ(json::parse(run({"mode", "-o", "json"}).out), (json{{"cluster", "raise-only"},
                                                                 {"namespaces", {{"shop", "off"}}},
                                                                 {"controllerDryRun", true}}));
+  const Outcome set = run({"mode", "full"});
+  EXPECT_NE(set.err.find("sets that mode again when another replica begins to lead"),
+            std::string::npos)
+      << set.err;
+  content["objects"]["/apis/apps/v1 deployments"][0]["spec"]["template"]["spec"]["containers"][0]
+         ["args"] = json::array({"--initial-mode=recommend"});
+  server.change(content.dump());
+  const Outcome initial = run({"mode"});
+  EXPECT_EQ(initial.out,
+            "SCOPE        MODE       SET BY\n"
+            "the cluster  recommend  the controller's flag --initial-mode\n"
+            "shop         off        label mbcas.io/mode\n");
+  EXPECT_EQ(initial.err, "");
+  EXPECT_EQ(run({"mode", "full"}).err, "");
   EXPECT_EQ(run({"mode", "fast"}).exit_code, 2);
   EXPECT_EQ(run({"mode", "full", "--reset"}).exit_code, 2);
 }

@@ -40,11 +40,12 @@ On a machine of your own, without Kubernetes:
 On a cluster, carefully:
 
   mbcas doctor --pre                 # before an installation: would it work here?
+  kubectl apply -k overlays/recommend-only
   mbcas doctor                       # what is missing, and how to fix it
-  kubectl label namespace shop mbcas.io/mode=recommend
-  mbcas top -n shop -o wide          # what would be set
-  mbcas explain shop/POD             # and why
-  kubectl label --overwrite namespace shop mbcas.io/mode=full
+  mbcas report --for 10m             # what MBCAS sees, and what it would change
+  mbcas explain shop/POD             # why
+  mbcas mode raise-only -n shop      # let it act in one namespace,
+  mbcas mode full                    # or everywhere
 
 The way back: mbcas help restoring.
 )"},

@@ -33,8 +33,9 @@ recommend   the same, and PodAllocations say what would be set
 raise-only  limits are raised, never set below what was declared
 full        limits are raised, and a pod may be bound for a more important one
 
-Without -n the mode is that of the cluster: the key `mode` of the ConfigMap of MBCAS, which a later
-`helm upgrade` with settings.mode replaces. With -n it is the label mbcas.io/mode of the namespace.
+Without -n the mode is that of the cluster: the key `mode` of the ConfigMap of MBCAS. If the
+controller was started with --mode (settings.mode of the chart), it writes that mode there whenever
+a replica begins to lead. With -n the mode is the label mbcas.io/mode of the namespace.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
@@ -55,6 +56,7 @@ int fail(const std::string& message) {
 struct ControllerFlags {
   bool dry_run = false;
   std::optional<std::string> mode{};
+  std::optional<std::string> initial_mode{};
 };
 
 // Nothing: it cannot be read, or is not there.
@@ -75,6 +77,7 @@ std::optional<ControllerFlags> controllerFlags(kube::Client& client, const std::
     const std::string_view text = value.text();
     if (text == "--dry-run" || text == "--dry-run=true") found.dry_run = true;
     if (text.starts_with("--mode=")) found.mode = text.substr(7);
+    if (text.starts_with("--initial-mode=")) found.initial_mode = text.substr(15);
   };
   const auto container = [&](kube::JsonCursor value) {
     any = true;
@@ -118,6 +121,8 @@ kube::ApiResult<std::vector<Shown>> modes(kube::Client& client, const Flags& fla
         {"", std::string(*own), fmt::format("ConfigMap {}/{}", where, controller::kSettingsName)});
   } else if (started && started->mode) {
     rows.push_back({"", *started->mode, "the controller's flag --mode"});
+  } else if (started && started->initial_mode) {
+    rows.push_back({"", *started->initial_mode, "the controller's flag --initial-mode"});
   } else {
     rows.push_back({"", std::string(policy::name(policy::Settings{}.mode)),
                     started ? "the default" : "the default, or the controller's flag --mode"});
@@ -217,7 +222,7 @@ int set(kube::Client& client, const Flags& flags) {
     const std::string what =
         !flags.reset ? fmt::format("mode {}: {}", flags.mode, meaning(flags.mode))
         : name_space.empty()
-            ? std::string("no mode of its own: the controller's flag --mode holds, or full")
+            ? std::string("no mode of its own: that of the controller's flags holds, or full")
             : std::string("no mode of its own: that of the cluster holds");
     fmt::print("{} {} {}{}\n", scope, flags.dry_run.empty() ? "has" : "would have", what,
                flags.dry_run.empty() ? "" : fmt::format(" ({} dry run)", flags.dry_run));
@@ -234,8 +239,16 @@ int modeCommand(const Flags& flags) {
       flags.mode.empty() && !flags.reset ? show(client, flags, started) : set(client, flags);
   if (code == kDone && started && started->dry_run) {
     complain("mbcas mode",
-             "the controller runs with --dry-run (overlays/recommend-only, or controller.dryRun of "
-             "the chart) and changes no pod, whatever the mode; install it without to let it act");
+             "the controller runs with --dry-run (overlays/read-only, or controller.dryRun of the "
+             "chart) and changes no pod, whatever the mode; install it without to let it act");
+  }
+  if (code == kDone && !flags.mode.empty() && flags.cluster.name_space.empty() && started &&
+      started->mode && *started->mode != flags.mode) {
+    complain("mbcas mode",
+             fmt::format("the controller was started with --mode={} (settings.mode of the chart), "
+                         "and sets that mode again when another replica begins to lead; install it "
+                         "without, or with --initial-mode",
+                         *started->mode));
   }
   return code;
 }

@@ -69,20 +69,6 @@ TEST(Simulate, ATableUnlessAnotherFormatIsAskedFor) {
   EXPECT_TRUE(simulate({kSample, "-o", "yaml"}).out.starts_with("reports:\n- "));
 }
 
-TEST(Simulate, NamesForScripts) {
-  const Outcome outcome =
-      simulate({kSample, "--policy", "static", "--duration", "20s", "-o", "name"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto document =
-      nlohmann::json::parse(simulate({kSample, "--policy", "static", "--duration", "20s"}).out);
-  std::string names;
-  for (const auto& pod : document.at("reports")[0].at("pods")) {
-    names += "pod/" + pod.at("name").get<std::string>() + "\n";
-  }
-  EXPECT_EQ(outcome.out, names);
-  EXPECT_NE(names, "");
-}
-
 TEST(Simulate, Json) {
   const Outcome outcome = simulate({kSample});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -160,7 +146,8 @@ TEST(Simulate, Page) {
                            "class=\"n best\"", "<h2>Method and machine</h2>"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
-  for (const char* foreign : {"src=", "href=", "@import", ">nan<", ">inf<"}) {
+  EXPECT_EQ(page.find("<script>"), page.rfind("<script>")) << "only the page's own";
+  for (const char* foreign : {"<script ", "src=", "href=", "@import", ">nan<", ">inf<"}) {
     EXPECT_EQ(page.find(foreign), std::string::npos) << foreign;
   }
   EXPECT_EQ(simulate({kSample, "--duration", "5", "--html", "/no/such/folder/x"}).exit_code, 1);

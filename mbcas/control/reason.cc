@@ -41,6 +41,8 @@ std::string_view name(Basis basis) {
       return "use";
     case Basis::kBurst:
       return "burst";
+    case Basis::kWholeCpus:
+      return "whole CPUs";
     case Basis::kFloor:
       return "floor";
     case Basis::kCeiling:
@@ -71,6 +73,9 @@ std::string sentence(const Reason& reason) {
     case Basis::kBurst:
       return fmt::format("{}{} in bursts that are throttled below {}", kUses, m(reason.use),
                          m(reason.burst));
+    case Basis::kWholeCpus:
+      return fmt::format("used up to {} over 5 s, and keeps that in whole CPUs for its threads",
+                         m(reason.use_peak));
     case Basis::kFloor:
       return fmt::format("{}{}, less than its floor of {}", kUses, m(reason.use), m(reason.floor));
     case Basis::kCeiling:

@@ -18,6 +18,7 @@ enum class Basis : std::uint8_t {
   kDeclared,     // needs no more than it declared
   kUse,          // 1.25 times its use
   kBurst,        // the level at which its bursts are not cut off
+  kWholeCpus,    // needs less, and keeps its highest use in whole CPUs
   kFloor,        // needs less than its floor
   kCeiling,      // needs more than its ceiling
   kConstrained,  // bound to its award for a pod that matters more

@@ -23,8 +23,8 @@ TEST(Reason, ThePriceCanBeReadBack) {
 }
 
 TEST(Reason, OthersHaveNoPrice) {
-  for (const Basis basis : {Basis::kDeclared, Basis::kUse, Basis::kBurst, Basis::kFloor,
-                            Basis::kCeiling, Basis::kAward, Basis::kNoData}) {
+  for (const Basis basis : {Basis::kDeclared, Basis::kUse, Basis::kBurst, Basis::kWholeCpus,
+                            Basis::kFloor, Basis::kCeiling, Basis::kAward, Basis::kNoData}) {
     EXPECT_EQ(priceIn(sentence({.basis = basis})), std::nullopt);
   }
   for (const char* text : {"", " at price ", "x at price 1x", "x at price -1", "x at price nan",

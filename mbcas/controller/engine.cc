@@ -21,6 +21,7 @@
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/decide.h"
 #include "mbcas/controller/limited_log.h"
+#include "mbcas/controller/pod_events.h"
 #include "mbcas/controller/quotas.h"
 #include "mbcas/controller/restore.h"
 #include "mbcas/controller/turns.h"
@@ -29,6 +30,7 @@
 #include "mbcas/kube/events.h"
 #include "mbcas/kube/metrics.h"
 #include "mbcas/kube/token_bucket.h"
+#include "mbcas/podallocation/marks.h"
 #include "mbcas/policy/siblings.h"
 #include "mbcas/policy/workload.h"
 
@@ -45,20 +47,19 @@ constexpr Nanos kBeat = std::chrono::seconds(5);  // of the thread that listens 
 constexpr Nanos kSoon = std::chrono::seconds(1);  // until what failed at the start is tried again
 constexpr Nanos kVpaInterval = std::chrono::minutes(1);
 constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
+// Marks of one node that come within this time are one write.
+constexpr Nanos kMarksTogether = std::chrono::seconds(1);
+// An agent looks for the first bounds of an object by itself while it is younger than this.
+constexpr Nanos kAgentLooks = std::chrono::seconds(2);
 constexpr Nanos kSettled =
     std::chrono::seconds(30);  // age of a sibling that has something to teach
-
-// Versions of one object are decimal integers of any length.
-bool isNewer(std::string_view version, std::string_view than) {
-  return version.size() != than.size() ? version.size() > than.size() : version > than;
-}
 
 // The cache may be behind what the server answered to our own write.
 template <class T>
 std::shared_ptr<const T> newest(std::shared_ptr<const T> cached, std::shared_ptr<const T>& held) {
   if (!held) return cached;
   if (!cached || cached->meta.uid != held->meta.uid ||
-      !isNewer(held->meta.resource_version, cached->meta.resource_version)) {
+      !kube::isNewer(held->meta.resource_version, cached->meta.resource_version)) {
     held.reset();
     return cached;
   }
@@ -71,6 +72,7 @@ struct Entry {
   PodMemory memory;
   PodPtr pod;                // as answered to our last write, until the cache has it
   AllocationPtr allocation;  // likewise
+  bool had_allocation = false;
 };
 
 std::string text(Millicores cpu) {
@@ -150,7 +152,20 @@ class Engine::Impl {
                    logError(fmt::format("{}: {}", key, error.message()));
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
-            [this](const std::string& key) { return reconcile(key); }) {
+            [this](const std::string& key) { return reconcile(key); }),
+        marker_(clock_,
+                {.name = "marks",
+                 .workers = 2,
+                 .queue = {.first_delay = std::chrono::seconds(1),
+                           .max_delay = std::chrono::minutes(1)},
+                 .metrics = client.metrics(),
+                 .on_error =
+                     [this](const std::string& node, const Error& error) {
+                       logError(fmt::format("telling the agent of node {} what has changed: {}",
+                                            node, error.message()));
+                     },
+                 .out_of_reach = [this] { return !client_.answers(); }},
+                [this](const std::string& node) { return writeMarks(node); }) {
     last_progress_ = clock_.monotonic();
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
@@ -200,6 +215,7 @@ class Engine::Impl {
     attendant_ = {};
     cluster_.stop();
     controller_.abandon();
+    marker_.abandon();
     events_.flush(std::chrono::seconds(2));
     resize_log_.flush(clock_.monotonic());
     error_log_.flush(clock_.monotonic());
@@ -269,6 +285,7 @@ class Engine::Impl {
   // Settings that make no sense change nothing: the last good ones stay.
   void readSettings(const kube::ConfigMap* map) {
     policy::SettingsData data = map != nullptr ? dataOf(*map) : options_.overrides;
+    data.insert(options_.initial.begin(), options_.initial.end());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
       logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
@@ -283,10 +300,14 @@ class Engine::Impl {
     settings_ = parsed->settings;
   }
 
-  // What flags say; without a ConfigMap, the mode and the profile, too, for people to find.
-  policy::SettingsData newSettings(bool has_map) const {
+  // What flags say, and the initial values of what the ConfigMap does not name. Without a ConfigMap
+  // the mode and the profile, too, for people to find.
+  policy::SettingsData newSettings(const kube::ConfigMap* map) const {
     policy::SettingsData news = options_.overrides;
-    if (!has_map) {
+    for (const auto& [key, value] : options_.initial) {
+      if (map == nullptr || !kube::find(map->data, key)) news.try_emplace(key, value);
+    }
+    if (map == nullptr) {
       const policy::Settings defaults;
       news.try_emplace("mode", policy::name(defaults.mode));
       news.try_emplace("profile", control::name(defaults.profile));
@@ -297,14 +318,14 @@ class Engine::Impl {
   policy::SettingsData wantedSettings() const {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
     policy::SettingsData data = map ? dataOf(*map) : policy::SettingsData{};
-    for (const auto& [key, value] : newSettings(map != nullptr)) data[key] = value;
+    for (const auto& [key, value] : newSettings(map.get())) data[key] = value;
     return data;
   }
 
   // What flags say goes into the ConfigMap, where agents see it too; without one, it is made.
   Result<void> publishSettings() {
     const std::shared_ptr<const kube::ConfigMap> map = cluster_.settings();
-    const policy::SettingsData news = newSettings(map != nullptr);
+    const policy::SettingsData news = newSettings(map.get());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings());
     if (!parsed) return failure(parsed.error());
     {
@@ -341,6 +362,8 @@ class Engine::Impl {
     const std::lock_guard lock(agents_mutex_);
     if (gone) {
       agents_.leaseGone(node);
+      const std::lock_guard marks_lock(marks_mutex_);
+      marks_.forget(node);
     } else {
       agents_.heard(node, lease.renewed, clock_.monotonic());
     }
@@ -378,6 +401,7 @@ class Engine::Impl {
     }
     cluster_.touchAll();
     controller_.start();
+    marker_.start();
     return true;
   }
 
@@ -456,6 +480,35 @@ class Engine::Impl {
     for (const PodPtr& pod : cluster_.podsOfNode(node)) queue().add(objectKey(pod->meta));
   }
 
+  // An agent does not watch its PodAllocations. It is told which of them have changed.
+  void mark(std::string_view node, std::string_view uid) {
+    {
+      const std::lock_guard lock(marks_mutex_);
+      marks_.add(node, uid, clock_.monotonic());
+    }
+    marker_.queue().addAfter(std::string(node), kMarksTogether);
+  }
+
+  Reconciled writeMarks(const std::string& node) {
+    std::string marks;
+    {
+      const std::lock_guard lock(marks_mutex_);
+      marks = marks_.text(node, clock_.monotonic());
+    }
+    if (marks.empty()) return Reconciled::done();
+    std::string body;
+    JsonWriter json(body);
+    json.beginObject().key("metadata").beginObject().key("annotations").beginObject();
+    json.key(podallocation::kChangedAnnotation).value(marks);
+    json.endObject().endObject().endObject();
+    const auto written = client_.patch<kube::Lease>(
+        options_.name_space, std::string(kAgentLease) + node, kube::PatchType::kMerge, body,
+        {.field_manager = kControllerManager});
+    // An agent without a Lease reads everything when it makes one.
+    if (written || written.error().notFound()) return Reconciled::done();
+    return Reconciled::failed(written.error().toError());
+  }
+
   bool agentSilent(std::string_view node) const {
     const std::lock_guard lock(agents_mutex_);
     return agents_.isSilent(node);
@@ -507,6 +560,11 @@ class Engine::Impl {
       return unsaid ? Reconciled::failed(*unsaid) : Reconciled::done();
     }
     Entry entry = take(key, *cached);
+    // Somebody has deleted it. Its agent makes another one, once it knows.
+    const bool has_allocation = cluster_.allocationOf(*cached) != nullptr;
+    if (std::exchange(entry.had_allocation, has_allocation) && !has_allocation) {
+      mark(cached->node, cached->meta.uid);
+    }
     const Reconciled result = look(key, cached, entry);
     put(key, std::move(entry));
     return unsaid && !result.error() ? Reconciled::failed(*unsaid) : result;
@@ -527,7 +585,7 @@ class Engine::Impl {
         "of {} is not to be trusted",
         allocation.node.view(), pod.node.view(), allocation.node.view());
     logError(fmt::format("{}: {}", objectKey(pod.meta), what));
-    note(pod, kube::EventType::kWarning, "ForeignAllocation", what);
+    note(pod, kForeignAllocation, what);
     return {};
   }
 
@@ -554,10 +612,23 @@ class Engine::Impl {
 
   kube::ApiResult<AllocationPtr> applyStatus(const PodAllocation& allocation,
                                              const podallocation::Status& status) {
-    return client_.apply<PodAllocation>(
+    kube::ApiResult<AllocationPtr> written = client_.apply<PodAllocation>(
         allocation.meta.namespace_, allocation.meta.name,
         podallocation::applyStatus(allocation.meta, status),
         {.subresource = "status", .field_manager = kControllerManager, .force = true});
+    if (!written) return written;
+    if (agentMissesIt(allocation, **written)) mark(allocation.node, allocation.meta.name);
+    return written;
+  }
+
+  // Whether a status says something new that the agent does not look for by itself. It looks for
+  // the first bounds of a new object, and for the original resources when those of the pod change.
+  bool agentMissesIt(const PodAllocation& before, const PodAllocation& after) const {
+    const podallocation::Status was = before.statusValue();
+    const podallocation::Status is = after.statusValue();
+    const bool looks = !was.bounds && clock_.wall() - before.meta.created <= kAgentLooks;
+    return (was.bounds != is.bounds && !looks) ||
+           (was.original != is.original && !was.original.empty());
   }
 
   Reconciled look(const std::string& key, const PodPtr& cached, Entry& entry) {
@@ -626,11 +697,10 @@ class Engine::Impl {
         }
         entry.memory.ours.reset();
         if (decision.purpose == Purpose::kYield) {
-          note(*pod, kube::EventType::kNormal, "DeclaredChanged",
+          note(*pod, kDeclaredChanged,
                "another writer changed the CPU limits; they are taken as what the pod declares");
         } else {
-          note(*pod, kube::EventType::kNormal, "Restored",
-               "CPU requests and limits are as declared again");
+          note(*pod, kRestored, "CPU requests and limits are as declared again");
         }
         after(Step::kOriginalForgotten);
         continue;
@@ -845,7 +915,7 @@ class Engine::Impl {
       decision.status->reason = outcome.message;
       decision.status->last_attempt = std::chrono::floor<std::chrono::seconds>(clock_.wall());
     }
-    note(pod, kube::EventType::kWarning, "ResizeFailed",
+    note(pod, kResizeFailed,
          fmt::format("CPU limit {} to {}: {}", text(decision.from), text(decision.to),
                      outcome.message));
     return false;
@@ -870,13 +940,13 @@ class Engine::Impl {
         before.applied || !resized ? before.applied : std::optional(declared);
     if (status.applied && was && *status.applied != *was) {
       const bool raised = *status.applied > *was;
-      note(pod, kube::EventType::kNormal, raised ? "CPULimitRaised" : "CPULimitLowered",
+      note(pod, raised ? kLimitRaised : kLimitLowered,
            fmt::format("CPU limit {} from {} to {}: {}", raised ? "raised" : "lowered", text(*was),
                        text(*status.applied), status.reason));
     }
     if (status.phase == Phase::kFailed && before.phase != Phase::kFailed &&
         entry.memory.reverting) {
-      note(pod, kube::EventType::kWarning, "ResizeFailed", status.reason);
+      note(pod, kResizeFailed, status.reason);
       logError(fmt::format("resize of {} failed on node {}: {}", objectKey(pod.meta),
                            pod.node.view(), status.reason));
     }
@@ -888,9 +958,9 @@ class Engine::Impl {
     return {};
   }
 
-  void note(const kube::Pod& pod, kube::EventType type, std::string reason, std::string message) {
-    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), type, std::move(reason),
-                    std::move(message)});
+  void note(const kube::Pod& pod, const PodEvent& event, std::string message) {
+    events_.record({kube::ObjectReference::to(kube::Pod::kind(), pod.meta), event.type,
+                    std::string(event.reason), std::move(message)});
   }
 
   // ---- Memory
@@ -931,6 +1001,10 @@ class Engine::Impl {
   mutable std::mutex settings_mutex_;
   policy::Settings settings_;  // guarded by settings_mutex_
 
+  std::mutex marks_mutex_;
+  // Guarded by marks_mutex_. No two leaders begin with the same number.
+  podallocation::Marks marks_{static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())};
+
   mutable std::mutex agents_mutex_;
   AgentWatch agents_;  // guarded by agents_mutex_
 
@@ -953,6 +1027,7 @@ class Engine::Impl {
   Turns turns_;
   Cluster cluster_;
   kube::Controller controller_;
+  kube::Controller marker_;  // its keys are names of nodes
 
   std::mutex attendant_mutex_;
   std::condition_variable_any woken_;

@@ -43,6 +43,7 @@ std::string_view name(Step step);
 struct EngineOptions {
   std::string name_space = "mbcas-system";  // of agents' Leases and of the settings
   policy::SettingsData overrides;           // by flags; published when leading begins
+  policy::SettingsData initial;             // of what neither those nor the ConfigMap name
   int workers = 8;
   bool dry_run = false;
   double give_backs_per_second = 20;  // raises for silent agents, in the whole cluster

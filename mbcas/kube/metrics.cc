@@ -85,8 +85,8 @@ struct Metrics::Impl {
       gauge("controller_runtime_max_concurrent_reconciles", "Workers that there are.");
   Family<prometheus::Gauge>& master =
       gauge("leader_election_master_status", "1 if this process leads, 0 if it stands by.");
-  Family<prometheus::Counter>& watch_restarts = counter(
-      "kube_watch_restarts_total", "Watches that had to begin anew: from a list, or resumed.");
+  Family<prometheus::Counter>& watch_restarts =
+      counter("kube_watch_restarts_total", "Watches that were restarted, by cause.");
   Family<prometheus::Gauge>& passed_over =
       gauge("kube_watch_passed_over_objects",
             "Objects on the server that cannot be read and count as not there.");

@@ -1,6 +1,6 @@
 // What an agent costs on a full node in calm: 110 pods as real cgroups on the real kernel, a
 // quarter of them at work, and a real API server. The numbers are printed, as a table for
-// docs/agent.md; what is judged are bounds that hold on any machine.
+// docs/agent-figures.md; what is judged are bounds that hold on any machine.
 #include <unistd.h>
 
 #include <filesystem>

@@ -562,6 +562,39 @@ TEST_F(ControllerApiTest, EveryWayOfLettingGo) {
   restored("allocation deleted");
 }
 
+TEST_F(ControllerApiTest, TheInitialModeHoldsUntilOneIsSet) {
+  const auto mode = [&] {
+    const auto map = admin->get<kube::ConfigMap>(kSystem, "mbcas");
+    return map ? std::string(kube::find((*map)->data, "mode").value_or("")) : "no ConfigMap";
+  };
+  const auto set = [&](const std::string& value) {
+    ASSERT_TRUE(admin->patch<kube::ConfigMap>(kSystem, "mbcas", kube::PatchType::kMerge,
+                                              fmt::format(R"({{"data":{{"mode":{}}}}})", value)));
+  };
+  const auto pod = makePod("p");
+  initial_settings = {{"mode", "recommend"}};
+  startEngine();
+  desire(*pod, 900_m);
+  EXPECT_TRUE(eventually([&] {
+    return allocation(*pod)->status_reason == "mode recommend: would be set to 900m";
+  })) << describe(*pod);
+  EXPECT_EQ(mode(), "recommend");
+  set("\"full\"");
+  expectApplied(*pod, 900_m);
+  // Another leader leaves the mode as it was set.
+  stopEngine();
+  startEngine();
+  desire(*pod, 1200_m);
+  expectApplied(*pod, 1200_m);
+  EXPECT_EQ(mode(), "full");
+  // Without a mode of its own the initial one holds again, at once and for the next leader.
+  set("null");
+  EXPECT_TRUE(eventually([&] { return limitOf("p") == 200_m; })) << describe(*pod);
+  stopEngine();
+  startEngine();
+  EXPECT_TRUE(eventually([&] { return mode() == "recommend"; })) << mode();
+}
+
 TEST_F(ControllerApiTest, SomebodyElsesLimitBecomesTheDeclaredOne) {
   const auto pod = makePod("p");
   startEngine();

@@ -118,6 +118,7 @@ class ControllerTest : public KubeTest {
     engine = std::make_unique<controller::Engine>(
         *controller_client,
         controller::EngineOptions{.overrides = std::move(settings),
+                                  .initial = initial_settings,
                                   .dry_run = dry_run,
                                   .stuck_after = stuck_after,
                                   .behind_after = behind_after,
@@ -272,6 +273,7 @@ class ControllerTest : public KubeTest {
   std::unique_ptr<kube::Client> controller_client;
   std::unique_ptr<controller::Engine> engine;
   std::string engine_server;  // instead of the API server, to be set before startEngine()
+  policy::SettingsData initial_settings;
   Nanos stuck_after = controller::EngineOptions{}.stuck_after;
   Nanos behind_after = controller::EngineOptions{}.behind_after;
   std::function<void(controller::Step)> after_step;

@@ -1,5 +1,5 @@
 // The same loads and limits on the model kernel and on this machine's: usage, throttled time,
-// latency. Prints the tables that docs/sim.md contains:
+// latency. Prints the tables that docs/sim-figures.md has:
 //   build/release/test/kernel/kernel_model_test | grep '^|'
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -37,6 +37,9 @@ mbcas-{{ .part }}
 {{- if .Values.controller.dryRun }}
 - --dry-run
 {{- end }}
+{{- with .Values.initialMode }}
+- --initial-mode={{ . }}
+{{- end }}
 {{- if .Values.controller.auditLog }}
 - --audit-log=-
 {{- end }}

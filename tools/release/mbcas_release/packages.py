@@ -100,9 +100,24 @@ def chart_placement(values, architectures):
 
 # ---- the chart
 
-def chart(registry, architectures):
+def hub_annotations(images, architectures, changes):
+    """What Artifact Hub shows of a chart and only a release knows: its images (name, reference) and
+    what has changed. As lines for the annotations of Chart.yaml."""
+    def block(name, entries):
+        return f"  artifacthub.io/{name}: |\n" + "".join(
+            f"    - {json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+
+    platforms = [f"linux/{architecture}" for architecture in architectures]
+    text = block("images", [{"name": name, "image": reference, "platforms": platforms}
+                            for name, reference in images])
+    if changes:
+        text += block("changes", changes)
+    return text.encode()
+
+
+def chart(registry, architectures, annotations):
     """The chart as `helm package` packs it, with the registry and the architectures of the
-    release's images."""
+    release's images, and with lines for its annotations."""
     ignored = (CHART / ".helmignore").read_text().split()
     files = {}
     for directory, _, names in os.walk(CHART, followlinks=True):
@@ -111,6 +126,10 @@ def chart(registry, architectures):
             relative = str(path.relative_to(CHART))
             if not any(relative == rule or relative.startswith(f"{rule}/") for rule in ignored):
                 files[f"mbcas/{relative}"] = (path.read_bytes(), 0o644)
+    metadata, _ = files["mbcas/Chart.yaml"]
+    if not re.search(rb"^annotations:\n(?:  .*\n)+\Z", metadata, re.M):
+        raise Failure("charts/mbcas/Chart.yaml does not end with its annotations")
+    files["mbcas/Chart.yaml"] = (metadata + annotations, 0o644)
     values, _ = files["mbcas/values.yaml"]
     if values.count(b'\n  registry: ""\n') != 1:
         raise Failure("charts/mbcas/values.yaml has no line `  registry: \"\"`, or several")
