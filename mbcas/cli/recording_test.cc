@@ -73,7 +73,7 @@ TEST(Recording, RefusesWhatIsNone) {
 TEST(Recording, IsBounded) {
   std::string many = kFirst + "\n";
   for (std::size_t i = 0; i <= kMostStates; ++i) many += "{\"time\":\"2026-02-01T10:05:00Z\"}\n";
-  EXPECT_EQ(errorOf(many), "a recording has 7200 states at most");
+  EXPECT_EQ(errorOf(many), "line 7202: a recording has 7200 states at most");
   EXPECT_EQ(errorOf(std::string(kLongestRecording + 1, ' ')),
             "a recording has 67108864 bytes at most");
 }
