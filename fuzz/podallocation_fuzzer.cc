@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "mbcas/podallocation/marks.h"
 #include "mbcas/podallocation/original_resources.h"
 #include "mbcas/podallocation/pod_allocation.h"
 
@@ -40,11 +41,18 @@ void original(const std::string& text) {
   if (!again || *again != *read) std::abort();
 }
 
+void marks(const std::string& text) {
+  MarkReader reader;
+  const News news = reader.read(text);
+  if (news.uids.size() > text.size() || reader.read(text) != News{}) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   allocation(text);
   original(text);
+  marks(text);
   return 0;
 }

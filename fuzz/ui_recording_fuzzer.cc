@@ -21,5 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)explanationJson(evidence, explain(evidence));
   }
   if (const auto question = parseWhatIf(text)) (void)whatIfJson(answer(*question));
+  if (const auto pods = parsePodQuestion(text)) (void)pods->asksFor("shop", "web-1", "node-1");
   return 0;
 }

@@ -98,6 +98,9 @@ struct Flags {
   agent::ObserveOptions observe;
 };
 
+// Of an observer with one that does not read.
+constexpr Nanos kReaderPatience = std::chrono::seconds(10);
+
 // Small, and staying small: one arena for the few threads, and what is freed goes back.
 void tuneMemory() {
   for (const auto& [parameter, value] :
@@ -240,8 +243,7 @@ int observe(const Flags& flags) {
   const Result<void> ended = agent::observe(
       options, SystemClock(),
       [](std::string_view line) {
-        return std::fwrite(line.data(), 1, line.size(), stdout) == line.size() &&
-               std::fflush(stdout) == 0;
+        return agent::writeToReader(STDOUT_FILENO, line, kReaderPatience);
       },
       [](Nanos time) {
         std::this_thread::sleep_for(time);

@@ -301,6 +301,13 @@ TEST_F(ClusterCommands, BeforeAnInstallation) {
               "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical "
               "system-cluster-critical]}]");
   expect("cluster-pre-problems.txt", {"doctor", "--pre"}, 1);
+  const auto about_images = [&](const std::string& architectures) {
+    const Outcome outcome = runCommand({MBCAS_BINARY, "doctor", "--pre", "--architectures",
+                                        architectures, "--kubeconfig", server.kubeconfig()});
+    return outcome.out.find("the images are for") != std::string::npos;
+  };
+  EXPECT_TRUE(about_images("amd64,arm64"));
+  EXPECT_FALSE(about_images("amd64,s390x"));
   EXPECT_EQ(writes(server), 0u) << "it only asks";
 }
 

@@ -22,6 +22,7 @@ Outcome run(Words words) {
 // Every command, with what it needs to be a whole one.
 const std::vector<Words> kCommands = {{"demo"},
                                       {"top"},
+                                      {"ui"},
                                       {"explain"},
                                       {"diff"},
                                       {"report"},

@@ -434,7 +434,7 @@ struct DemoFlags {
   unsigned cpus = 0;  // of the model; 0: as many as the machine has
 
   int seconds() const { return static_cast<int>(std::lround(duration)); }
-  bool document() const { return isDocument(output); }
+  bool document() const { return output != "text"; }  // nothing but the result is printed
 };
 
 struct Outcome {
@@ -743,7 +743,9 @@ int demo(const DemoFlags& flags) {
     outcomes[act] = outcomeOf(phases[act], pods, cpus);
   }
   const std::vector<std::vector<std::string>> rows = comparison(phases, outcomes, pods);
-  if (flags.document()) {
+  if (flags.output == "name") {
+    for (const DemoPod& pod : pods) say(fmt::format("pod/{}", pod.name));
+  } else if (flags.document()) {
     printDocument(toJson(phases, outcomes, pods, !why_model.empty()), flags.output);
   } else {
     if (isTerminal() && !flags.plain) sayWrapped(where);
@@ -780,7 +782,7 @@ void addDemo(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--plain", flags->plain, "A line a second instead of the live screen");
-  addOutput(*command, flags->output, {"text", "json", "yaml"});
+  addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   command->add_flag("--json", flags->json, "The same as -o json")->group("");
   CLI::Option* ui =
       command->add_flag("--ui", flags->ui, "Also in a browser, as `mbcas ui`; stays until Ctrl-C");

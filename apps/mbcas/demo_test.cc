@@ -55,6 +55,13 @@ TEST(Demo, NextToAHogPodsKeepWhatTheyHave) {
   EXPECT_LT(phases[2].at("p99Milliseconds"), phases[0].at("p99Milliseconds"));
 }
 
+TEST(Demo, NamesForScripts) {
+  const Outcome outcome = runCommand({MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds",
+                                      "12", "-o", "name", "--report", ""});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "pod/steady\npod/bursty\npod/greedy\npod/service\n");
+}
+
 TEST(Demo, AReportOfAllActs) {
   const std::string report = ::testing::TempDir() + "mbcas-demo-test.html";
   const Outcome outcome = runCommand({MBCAS_BINARY, "demo", "--model", "--cpus", "2", "--seconds",

@@ -19,6 +19,7 @@ constexpr const char* kFooter = R"(Examples:
   mbcas doctor                    # the cluster: server, definition, permissions, agents, pods
   mbcas doctor -n shop            # the same, and of pods only those of one namespace
   mbcas doctor --pre              # before an installation: can it work here, and may I install it?
+  mbcas doctor --pre --architectures amd64,arm64   # with images that have both
   mbcas doctor --host             # this machine: cgroups, limits, pressure
   mbcas doctor -o json | jq '.findings[] | select(.level == "problem")'
 
@@ -29,11 +30,21 @@ A server that does not answer is a problem, too.
 
 Exit code: 0 no problems, 1 problems, 2 the command is wrong.)";
 
+// `make images` makes the images on the machine, and so for the architecture, that this program is
+// made on.
+constexpr const char* kOwnArchitecture =
+#if defined(__aarch64__)
+    "arm64";
+#else
+    "amd64";
+#endif
+
 struct Flags {
   ClusterFlags cluster;
   bool all_namespaces = false;
   bool host = false;
   bool pre = false;
+  std::vector<std::string> architectures = {kOwnArchitecture};
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string state = kHostState;
   std::string output;
@@ -55,7 +66,8 @@ Findings examine(const Flags& flags) {
       "is the cluster up, and is it the right one? kubectl cluster-info, kubectl config "
       "get-contexts";
   if (flags.pre) {
-    const Result<InstallFacts> facts = examineBefore(client, flags.cluster.system_namespace);
+    const Result<InstallFacts> facts =
+        examineBefore(client, flags.cluster.system_namespace, flags.architectures);
     return facts ? diagnoseBefore(*facts) : unreachable(facts.error().message(), kRemedy);
   }
   const Selection selection{.name_space = flags.all_namespaces ? "" : flags.cluster.name_space};
@@ -93,6 +105,14 @@ void addDoctor(CLI::App& app, int& exit_code) {
       ->group(kPodGroup);
   CLI::Option* const pre = command->add_flag(
       "--pre", flags->pre, "Before an installation: whether MBCAS can be installed and would work");
+  command
+      ->add_option("--architectures", flags->architectures,
+                   "With --pre: what the images have; several, with commas")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(pre)
+      ->default_str(kOwnArchitecture);
   addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   command->add_flag("--host", flags->host, "This machine, not a cluster")
       ->group(kHostGroup)

@@ -24,9 +24,9 @@ constexpr const char* kFooter = R"(Examples:
 
 From the kernel's counters to the limit in force: each step with its numbers and its rule, who set
 the bounds and why, and what would have to change for the pod to get more; for a pod that is left
-alone, why. The numbers are those of the agent on the pod's node: its present state where it is
-served (--metrics-bind-address), else its last decision in its log. Without either, what
-PodAllocation and pod say.
+alone, why. The numbers are those of the agent on the pod's node: its present state, for which
+`mbcas-agent observe` is started there by pods/exec (role mbcas-observe allows it), else its last
+decision in its log. Without either, what PodAllocation and pod say.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

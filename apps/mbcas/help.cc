@@ -11,6 +11,7 @@
 #include "apps/mbcas/command_line.h"
 #include "apps/mbcas/commands.h"
 #include "apps/mbcas/completion.h"
+#include "apps/mbcas/help_format.h"
 #include "apps/mbcas/terminal.h"
 
 namespace mbcas::cli {
@@ -148,7 +149,7 @@ int helpCommand(const CLI::App& app, const std::vector<std::string>& words) {
     return kDone;
   }
   if (const Topic* const topic = findTopic(words.front()); topic != nullptr && words.size() == 1) {
-    fmt::print("{}", topic->text);
+    fmt::print("{}", isTerminal() ? topicText(topic->text, terminalSize().width) : topic->text);
     return kDone;
   }
   const CLI::App* command = &app;

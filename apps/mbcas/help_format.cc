@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/mbcas/completion.h"
@@ -193,6 +194,84 @@ class HelpFormat final : public CLI::Formatter {
 };
 
 }  // namespace
+
+namespace {
+
+// A line of a topic: what stands on the left, and from which column on what it means. Lines without
+// a gap have no such column.
+struct TopicLine {
+  std::size_t indent = 0;
+  std::string left;  // with its indent
+  std::size_t column = 0;
+  std::string text;
+};
+
+TopicLine topicLine(const std::string& line) {
+  TopicLine read;
+  read.indent = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", read.indent);
+  read.left = line.substr(0, gap);
+  if (gap == std::string::npos) return read;
+  read.column = line.find_first_not_of(' ', gap);
+  read.text = line.substr(std::min(read.column, line.size()));
+  return read;
+}
+
+std::string fitted(const TopicLine& entry, std::size_t width) {
+  constexpr std::size_t kBelow = 8;
+  const bool beside = entry.column * 5 <= width * 2;
+  const std::size_t column = beside ? entry.column : kBelow;
+  std::string out = entry.left;
+  for (const std::string& line : view::wrap(entry.text, width - column)) {
+    if (beside && out.size() == entry.left.size()) {
+      out.append(column - out.size(), ' ');
+    } else {
+      out += '\n';
+      out.append(column, ' ');
+    }
+    out += line;
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string topicText(const std::string& text, std::size_t width) {
+  constexpr std::size_t kContinues = 4;  // blanks at the beginning of a line that goes on
+  width = std::max<std::size_t>(width, 40);
+  std::vector<std::string> lines;
+  std::size_t widest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    widest = std::max(widest, lines.back().size());
+    at = end + 1;
+  }
+  if (widest <= width) return text;
+  std::string out;
+  std::string paragraph;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    TopicLine entry = topicLine(lines[i]);
+    const bool of_paragraph = entry.indent == 0 && entry.column == 0 && !lines[i].empty();
+    if (of_paragraph) {
+      paragraph += (paragraph.empty() ? "" : " ") + lines[i];
+      const bool goes_on = i + 1 < lines.size() && !lines[i + 1].empty() &&
+                           topicLine(lines[i + 1]).indent == 0 &&
+                           topicLine(lines[i + 1]).column == 0;
+      if (goes_on) continue;
+      out += reflow(std::exchange(paragraph, {}), width);
+    } else if (entry.column == 0) {
+      out += lines[i] + "\n";
+    } else {
+      while (i + 1 < lines.size() && topicLine(lines[i + 1]).indent >= kContinues) {
+        const std::string& more = lines[++i];
+        entry.text += " " + more.substr(more.find_first_not_of(' '));
+      }
+      out += fitted(entry, width);
+    }
+  }
+  return out;
+}
 
 std::shared_ptr<CLI::FormatterBase> helpFormat(std::size_t width) {
   return std::make_shared<HelpFormat>(width);

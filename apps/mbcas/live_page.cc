@@ -93,6 +93,7 @@ Result<void> LivePage::start(const PageFlags& flags, const Source& source) {
   json.key("kind").value(source.kind);
   json.key("title").value(source.title);
   json.key("detail").value(source.detail);
+  json.key("cluster").value(source.cluster);
   json.key("version").value(MBCAS_VERSION);
   json.endObject();
   server_.describe(std::move(text));
@@ -124,6 +125,14 @@ void LivePage::onFollow(std::function<void(std::string node)> followed) {
                  });
 }
 
+void LivePage::onPods(PodsOf pods) {
+  server_.answer("/api/pods", [pods = std::move(pods)](std::string body) -> Result<std::string> {
+    const Result<PodQuestion> question = parsePodQuestion(std::move(body));
+    if (!question) return failure(question.error());
+    return answerJson(pods(*question));
+  });
+}
+
 void LivePage::setStatus(std::string_view state, std::string_view text) {
   std::string status;
   JsonWriter json(status);
@@ -138,8 +147,8 @@ void LivePage::publish(const NodeRecord& node) {
   server_.publish(stateJson(node));
 }
 
-void LivePage::publish(std::string state) {
-  server_.publish(std::move(state));
+void LivePage::publish(const std::string& state) {
+  server_.publish(state);
 }
 
 void LivePage::tellAddress() {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "mbcas/base/result.h"
+#include "mbcas/cli/cluster_pods.h"
 #include "mbcas/cli/record.h"
 #include "mbcas/ui/server.h"
 
@@ -31,6 +32,7 @@ class LivePage {
     std::string kind;
     std::string title;
     std::string detail{};
+    bool cluster = false;  // there are pictures of a cluster
   };
 
   Result<void> start(const PageFlags& flags, const Source& source);
@@ -39,10 +41,14 @@ class LivePage {
   // "over" nothing more comes.
   void setStatus(std::string_view state, std::string_view text);
   void publish(const NodeRecord& node);
-  void publish(std::string state);  // as stateJson() writes it
+  void publish(const std::string& state);  // as stateJson() writes it
 
   // A picture of a cluster, as clusterJson() writes it.
   void setCluster(std::string picture) { server_.setCluster(std::move(picture)); }
+  void publishPicture(const std::string& picture) { server_.publishPicture(picture); }  // recorded
+  // Before start(): the pods of a cluster. On the thread of the server.
+  using PodsOf = std::function<PodAnswer(const PodQuestion& question)>;
+  void onPods(PodsOf pods);
   // Before start(): the node that a page shows, told every few seconds.
   void onFollow(std::function<void(std::string node)> followed);
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -59,6 +60,10 @@ int print(const UsageReport& report, const Flags& flags) {
   }
   if (isDocument(flags.output)) {
     printDocument(reportJson(report), flags.output);
+  } else if (flags.output == "name") {
+    std::set<std::string> names;
+    for (const ContainerReport& of : report.containers) names.insert(of.workload);
+    for (const std::string& name : names) say("workload/" + name);
   } else if (flags.output == "html") {
     fmt::print("{}\n", reportHtml(report));
   } else {
@@ -191,7 +196,7 @@ void addReport(CLI::App& app, int& exit_code) {
   CLI::Option* recordings =
       command->add_option("FILE", flags->recordings, "Recordings of mbcas ui, instead of watching");
   addDuration(*command, "--for", flags->time, "How long to watch")->excludes(recordings);
-  addOutput(*command, flags->output, {"text", "json", "yaml", "html"});
+  addOutput(*command, flags->output, {"text", "json", "yaml", "name", "html"});
   command
       ->add_flag("--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine")
       ->group(kHostGroup)

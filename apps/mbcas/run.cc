@@ -140,6 +140,8 @@ class Loop {
       if (!pod.changed) continue;
       if (isDocument(flags_.output)) {
         printNextDocument(host::changeJson(pod, time), flags_.output);
+      } else if (flags_.output == "name") {
+        say("pod/" + pod.name);
       } else {
         say(time + " " + host::changeLine(pod));
       }
@@ -283,7 +285,7 @@ void addRun(CLI::App& app, int& exit_code) {
   addDuration(*command, "--duration,--seconds", flags->seconds,
               "End by itself after so long (default: when told to)", 0, 1e7);
   command->add_flag("--plain", flags->plain, "A line per change instead of the live screen");
-  addOutput(*command, flags->output, {"text", "json", "yaml"});
+  addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   const auto of_machine = [&](CLI::Option* option, const char* type) {
     return option->type_name(type)->group(kHostGroup)->capture_default_str();
   };

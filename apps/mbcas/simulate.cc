@@ -273,6 +273,10 @@ int simulateAll(const Flags& flags) {
     printDocument(sim::toJson(reports), format);
   } else if (format == "csv") {
     fmt::print("{}", sim::toCsv(reports));
+  } else if (format == "name") {
+    for (const ComparedScenario& each : compared) {
+      for (const auto& pod : each.runs.front().report.pods) say("pod/" + pod.name);
+    }
   } else if (format == "markdown") {
     fmt::print("{}", tableOf(compare(reports).rows, 2).toMarkdown());
   } else if (policies.size() > 1) {
@@ -348,6 +352,13 @@ int sweep(const Flags& flags) {
       return code;
     }
   }
+  if (flags.format == "name") {
+    for (const Tried& each : tried) {
+      say(each.candidate.setting.empty() ? "default"
+                                         : each.candidate.setting + "=" + each.candidate.value);
+    }
+    return finish();
+  }
   const view::Table table = tableOf(sweepRows(tried), 1);
   fmt::print("{}",
              flags.format == "markdown" ? table.toMarkdown() : table.toString(wantsColours()));
@@ -396,7 +407,7 @@ void addSimulate(CLI::App& app, int& exit_code) {
       ->excludes(tries);
   command->add_option("--html", flags->html, "Page with tables and plots, one file")
       ->type_name("FILE");
-  addOutput(*command, flags->format, {"table", "json", "yaml", "csv", "markdown"});
+  addOutput(*command, flags->format, {"table", "json", "yaml", "name", "csv", "markdown"});
   command->callback(
       [flags, &exit_code] { exit_code = flags->sweep ? sweep(*flags) : simulateAll(*flags); });
 }

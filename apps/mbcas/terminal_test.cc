@@ -181,6 +181,26 @@ TEST(HelpInATerminal, FitsNarrowOnes) {
   }
 }
 
+TEST(HelpInATerminal, TopicsFitNarrowOnes) {
+  for (const char* topic :
+       {"quickstart", "columns", "modes", "restoring", "annotations", "exit-codes"}) {
+    std::string wide;
+    for (const std::size_t columns : {110U, 80U, 64U}) {
+      Terminal terminal({MBCAS_BINARY, "help", topic}, {.columns = columns, .rows = 200},
+                        kNoColours);
+      EXPECT_EQ(terminal.wait(), 0);
+      const std::string shown = terminal.screen().text();
+      EXPECT_FALSE(terminal.screen().overflowed()) << topic << " at " << columns << ":\n" << shown;
+      // The same words at every width.
+      std::string words;
+      std::istringstream text(shown);
+      for (std::string word; text >> word;) words += word + " ";
+      if (wide.empty()) wide = words;
+      EXPECT_EQ(words, wide) << topic << " at " << columns;
+    }
+  }
+}
+
 TEST(TopInATerminal, ColoursOnlyWhereTheyAreWanted) {
   const RecordedState state;
   Terminal terminal(top(state), {}, kColours);

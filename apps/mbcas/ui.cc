@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "apps/mbcas/cluster_flags.h"
 #include "apps/mbcas/commands.h"
@@ -20,6 +22,7 @@
 #include "apps/mbcas/scenario_file.h"
 #include "apps/mbcas/terminal.h"
 #include "mbcas/cli/agents.h"
+#include "mbcas/cli/cluster_pods.h"
 #include "mbcas/cli/cluster_view.h"
 #include "mbcas/cli/recording.h"
 #include "mbcas/cli/sim_record.h"
@@ -38,9 +41,9 @@ constexpr const char* kFooter = R"(Examples:
 
 Prints an address on 127.0.0.1 that is good once, and opens it where there is a display. The page
 shows the market of a node, each pod with how it came to its limit, and what was since the page
-began; it saves that as a file. Of a cluster it shows all nodes and namespaces, from PodAllocations;
-of a node that you open, what its agent sees, for which `mbcas-agent observe` is started there by
-pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
+began; it saves that as a file. Of a cluster it shows all nodes and namespaces, and finds pods, from
+PodAllocations; of a node that you open, what its agent sees, for which `mbcas-agent observe` is
+started there by pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
@@ -121,12 +124,37 @@ class ShownNodes {
   std::map<std::string, MonotonicTime> told_;
 };
 
+// Whether a server answers, by small requests in the background.
+class Probe {
+ public:
+  // What the last request came to; false before there is one. Sends the next one.
+  bool answers(kube::Client& client, kube::Call call) {
+    if (!state_->under_way.exchange(true)) {
+      call.retry = false;
+      client.send(std::move(call), [state = state_](const kube::ApiResult<std::string>& answer) {
+        state->good = answer.has_value();
+        state->under_way = false;
+      });
+    }
+    return state_->good;
+  }
+  void forget() { state_->good = false; }
+
+ private:
+  struct State {  // outlives the object where a request is under way
+    std::atomic<bool> under_way = false;
+    std::atomic<bool> good = false;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
 // What the page shows of a cluster.
 class ClusterPicture {
  public:
   ClusterPicture(Connection& connection, const ClusterFlags& flags)
       : connection_(connection),
         name_space_(flags.name_space),
+        system_namespace_(flags.system_namespace),
         allocations_(connection.client(), {.name_space = name_space_}),
         nodes_(connection.client(), {}),
         agents_(connection.client(), {.name_space = flags.system_namespace,
@@ -156,9 +184,15 @@ class ClusterPicture {
       nodes_.start();
     }
     allocations_.start();
-    agents_.start();
+    if (const auto answer = client.perform(firstOf<kube::Pod>(system_namespace_)); !answer) {
+      no_agents_ =
+          fmt::format("agents cannot be looked for, so of a node only PodAllocations tell: {}",
+                      answer.error().describe());
+    } else {
+      agents_.start();
+      (void)agents_.waitForSync(timeout_);
+    }
     if (!allocations_.waitForSync(timeout_)) return failure("PodAllocations cannot be listed");
-    (void)agents_.waitForSync(timeout_);
     return {};
   }
 
@@ -182,7 +216,9 @@ class ClusterPicture {
     ClusterView view = clusterOf(allocations_.list(), nodes_.list());
     since_.update(view, connection_.clock().wall());
     view.notes = notes_;
-    if (!any_agent_) {
+    if (!no_agents_.empty()) {
+      view.notes.push_back(no_agents_);
+    } else if (!any_agent_) {
       view.notes.emplace_back(
           "no agent can be found, so nothing more can be seen of the nodes: mbcas doctor tells "
           "more");
@@ -192,12 +228,22 @@ class ClusterPicture {
     return view;
   }
 
+  // Any thread.
+  PodAnswer pods(const PodQuestion& question) const {
+    return answerPods(question, allocations_.list(), question.most());
+  }
+
   // Why the newest picture may be old; empty: it is not.
-  std::string stale() const {
+  std::string stale() {
     const kube::WatchHealth health = allocations_.health();
-    return health.stuckFor(connection_.clock().monotonic()) > std::chrono::seconds(5)
-               ? health.last_error
-               : "";
+    if (health.stuckFor(connection_.clock().monotonic()) <= std::chrono::seconds(5)) {
+      probe_.forget();
+      return "";
+    }
+    // A watch that is open again says nothing for a minute where nothing changes.
+    const bool answers =
+        probe_.answers(connection_.client(), firstOf<podallocation::PodAllocation>(name_space_));
+    return answers ? "" : health.last_error;
   }
 
  private:
@@ -208,13 +254,16 @@ class ClusterPicture {
 
   Connection& connection_;
   const std::string name_space_;
+  const std::string system_namespace_;
   kube::Informer<podallocation::PodAllocation> allocations_;
   kube::Informer<kube::Node> nodes_;
   kube::Informer<kube::Pod> agents_;
   AgentStates states_;
   const Nanos timeout_;
+  Probe probe_;
   ShortSince since_;
   std::vector<std::string> notes_;
+  std::string no_agents_;  // why they cannot even be looked for
   std::string trouble_;
   bool any_agent_ = false;
   std::map<std::string, WallTime> published_;
@@ -232,11 +281,13 @@ int showCluster(const Flags& flags) {
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
   page.onFollow([&](std::string node) { shown.told(std::move(node)); });
+  page.onPods([&](const PodQuestion& question) { return picture.pods(question); });
   const std::string& name_space = flags.cluster.name_space;
   const Result<void> started = page.start(
       flags.page, {.kind = "cluster",
                    .title = (*connection)->client().config().server,
-                   .detail = name_space.empty() ? "all namespaces" : "namespace " + name_space});
+                   .detail = name_space.empty() ? "all namespaces" : "namespace " + name_space,
+                   .cluster = true});
   if (!started) return fail(started.error().message());
   MonotonicTime next = clock.monotonic();
   do {
@@ -261,18 +312,27 @@ int showRecording(const Flags& flags) {
     return fail(flags.recording + ": is too long for a recording");
   }
   std::ifstream file(flags.recording);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
   if (error || !file) return fail(flags.recording + ": cannot be read");
   Result<Recording> recording = parseRecording(text);
+  text = {};
   if (!recording)
     return fail(std::move(recording).error().within(flags.recording).message(), kUsage);
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
+  page.onPods([&pods = recording->pods](const PodQuestion& question) {
+    return answerPods(question, pods, question.most());
+  });
   const std::string name = std::filesystem::path(flags.recording).filename().string();
-  const Result<void> started = page.start(
-      flags.page, {.kind = "recording", .title = recording->title, .detail = "saved as " + name});
+  const Result<void> started = page.start(flags.page, {.kind = "recording",
+                                                       .title = recording->title,
+                                                       .detail = "saved as " + name,
+                                                       .cluster = !recording->pictures.empty()});
   if (!started) return fail(started.error().message());
-  for (std::string& state : recording->states) page.publish(std::move(state));
+  for (const std::string& picture : std::exchange(recording->pictures, {})) {
+    page.publishPicture(picture);
+  }
+  for (const std::string& state : std::exchange(recording->states, {})) page.publish(state);
   page.setStatus("over", "");
   keepOpen(page, patience);
   return kDone;
@@ -337,7 +397,8 @@ void addUi(CLI::App& app, int& exit_code) {
   CLI::Option* host = command->add_flag("--host", flags->host,
                                         "The pods of `mbcas run`, or of an agent, on this machine");
   CLI::Option* scenario =
-      command->add_option("--simulate", flags->scenario, "A scenario on the model kernel, YAML");
+      command->add_option("--simulate", flags->scenario, "A scenario on the model kernel, YAML")
+          ->type_name("FILE");
   host->excludes(recording)->excludes(scenario);
   scenario->excludes(recording);
   oneOf(command->add_option("--policy", flags->policy, "With --simulate: who decides about limits"),

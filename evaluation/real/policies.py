@@ -1,7 +1,6 @@
 """Who sets the limits. Each policy runs for real, on the node."""
 
 import os
-import pathlib
 import threading
 import time
 
@@ -43,10 +42,9 @@ class Policy:
 def processes_cost(daemons):
     seconds = resident = 0.0
     for daemon in daemons:
-        try:
-            text = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text()
-        except OSError:
-            continue  # it has ended by itself, and is started again in a moment
+        text = daemon.stat()
+        if text is None:
+            continue
         fields = text.rpartition(")")[2].split()
         seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         resident += int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -57,16 +57,37 @@ func used() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// For how long the threads of the cgroup were held back so far.
+func throttled(group string) time.Duration {
+	text, err := os.ReadFile(filepath.Join(group, "cpu.stat"))
+	fail(err)
+	for _, line := range strings.Split(string(text), "\n") {
+		var number int64
+		if _, err := fmt.Sscanf(line, "throttled_usec %d", &number); err == nil {
+			return time.Duration(number) * time.Microsecond
+		}
+		if _, err := fmt.Sscanf(line, "throttled_time %d", &number); err == nil {
+			return time.Duration(number)
+		}
+	}
+	return 0
+}
+
 // Work without an end, in a process of its own: a runtime looks for its limit when it starts.
 func work() {
 	group, v2 := os.Args[2], os.Args[3] == "v2"
+	var rounds atomic.Int64
 	for range 2 * runtime.NumCPU() {
 		go func() {
 			for {
+				for i := 0; i < 100_000; i++ {
+				}
+				rounds.Add(1)
 			}
 		}()
 	}
-	fmt.Printf("%s on %d CPUs, cgroup %s\n\n| limit | GOMAXPROCS | CPU used |\n|---|---|---|\n",
+	fmt.Printf("%s on %d CPUs, cgroup %s\n\n| limit | GOMAXPROCS | CPU used | work, million rounds/s | "+
+		"throttled, ms/s |\n|---|---|---|---|---|\n",
 		runtime.Version(), runtime.NumCPU(), os.Args[3])
 	most := 1000 * runtime.NumCPU()
 	for _, millicores := range []int{500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 2500, 1500, 500} {
@@ -75,10 +96,12 @@ func work() {
 		}
 		limit(group, v2, millicores)
 		time.Sleep(step / 2)
-		begin, before := time.Now(), used()
+		begin, before, held, done := time.Now(), used(), throttled(group), rounds.Load()
 		time.Sleep(step / 2)
-		cpu := float64(used()-before) / float64(time.Since(begin))
-		fmt.Printf("| %dm | %d | %.2f |\n", millicores, runtime.GOMAXPROCS(0), cpu)
+		seconds := time.Since(begin).Seconds()
+		fmt.Printf("| %dm | %d | %.2f | %.0f | %.0f |\n", millicores, runtime.GOMAXPROCS(0),
+			(used()-before).Seconds()/seconds, float64(rounds.Load()-done)/10/seconds,
+			(throttled(group)-held).Seconds()*1000/seconds)
 	}
 }
 
@@ -142,7 +165,7 @@ func changing() {
 			wants = "0.3"
 		}
 		fmt.Fprintf(out, "| %d | %s | %s | %d | %.2f |\n", second, wants, inForce(), runtime.GOMAXPROCS(0), cpu)
-		busy.Store(second < 20 || second >= 180)
+		busy.Store(second < 20 || second >= 115)
 	}
 }
 
@@ -154,7 +177,7 @@ func managed(mbcas, self string) {
 	// A runtime looks for its limit when it starts, so the limit has to be there before.
 	write(pods, fmt.Sprintf("pods:\n  - {name: go, command: [/bin/sh, -c, %q, %q, %q], limit: 500m}\n",
 		`sleep 3; exec "$0" changing "$1"`, self, course))
-	run := exec.Command(mbcas, "run", pods, "--plain", "--duration", "210s", "--state", filepath.Join(directory, "state"))
+	run := exec.Command(mbcas, "run", pods, "--plain", "--duration", "145s", "--state", filepath.Join(directory, "state"))
 	run.Stderr = os.Stderr
 	changes, err := run.Output()
 	fail(err)

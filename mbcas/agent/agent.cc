@@ -17,6 +17,7 @@
 #include <tuple>
 #include <utility>
 
+#include "mbcas/agent/allocations.h"
 #include "mbcas/agent/inbox.h"
 #include "mbcas/agent/outbox.h"
 #include "mbcas/agent/pipeline.h"
@@ -36,6 +37,8 @@ constexpr Nanos kLeaseInterval = seconds(10);
 constexpr Nanos kLongestCheckDelay = seconds(10);
 // A watch costs a request when it is renewed, and nothing else. Bookmarks show that it lives.
 constexpr Nanos kWatchTime = std::chrono::minutes(30);
+// A dry run renews no Lease, so it sees no marks, and looks for itself.
+constexpr Nanos kDryRunRefresh = seconds(30);
 constexpr Nanos kPatienceAtTheEnd = seconds(2);
 // A loop that stands still for so long was stopped from outside, and heard nothing meanwhile.
 constexpr Nanos kStoodStill = seconds(15);
@@ -55,12 +58,6 @@ class Watches {
                               {.field_selector = "spec.nodeName=" + options.node_name,
                                // A static pod's cgroup is named by a hash that only they tell.
                                .annotations = Keys{"mbcas.io/", "kubernetes.io/config."}})),
-        allocations(client, watch<PodAllocation>(
-                                options, failed,
-                                {.label_selector = fmt::format("{}={}", podallocation::kNodeLabel,
-                                                               options.node_name),
-                                 .annotations = Keys{},
-                                 .labels = Keys{}})),
         nodes(client, watch<kube::Node>(options, failed,
                                         {.field_selector = "metadata.name=" + options.node_name,
                                          .annotations = Keys{},
@@ -75,14 +72,12 @@ class Watches {
       informer.onChange([changed](const auto&) { changed(); });
     };
     listen(pods);
-    listen(allocations);
     listen(nodes);
     listen(settings);
   }
 
   void start() {
     pods.start();
-    allocations.start();
     nodes.start();
     settings.start();
   }
@@ -93,7 +88,6 @@ class Watches {
       if (informer.health().last_error.empty()) kinds.emplace_back(T::kind().plural);
     };
     look(pods);
-    look(allocations);
     look(nodes);
     look(settings);
     return kinds;
@@ -109,17 +103,13 @@ class Watches {
       watch.error = health.last_error;
     };
     look(pods);
-    look(allocations);
     look(nodes);
     look(settings);
     return out;
   }
-  bool synced() const {
-    return pods.hasSynced() && allocations.hasSynced() && nodes.hasSynced() && settings.hasSynced();
-  }
+  bool synced() const { return pods.hasSynced() && nodes.hasSynced() && settings.hasSynced(); }
 
   kube::Informer<kube::Pod> pods;
-  kube::Informer<PodAllocation> allocations;
   kube::Informer<kube::Node> nodes;
   kube::Informer<kube::ConfigMap> settings;
 
@@ -163,6 +153,7 @@ class Agent::Impl {
                    .cpus = options_.cpus,
                    .adaptive = options_.adaptive}),
         outbox_({.seed = std::random_device{}()}),
+        allocations_(allocationOptions(options_)),
         watches_(
             client, options_, [changed = changed_] { *changed = true; },
             [this](std::string_view kind, const kube::ApiError& error) {
@@ -181,6 +172,7 @@ class Agent::Impl {
       const MonotonicTime now = clock_.monotonic();
       if (now >= tick) tick = now + this->tick(now);
       send(clock_.monotonic());
+      read(clock_.monotonic());
       renew(clock_.monotonic());
       if (!ended_) wait(tick);
     }
@@ -262,8 +254,12 @@ class Agent::Impl {
   void look() {
     if (!watches_.synced() || !changed_->exchange(false)) return;
     World world;
-    world.pods = watches_.pods.list();
-    world.allocations = watches_.allocations.list();
+    world.pods = allocations_.follow(watches_.pods.list(), clock_.monotonic());
+    if (!allocations_.complete()) {
+      *changed_ = true;  // it is looked again when they have been read
+      return;
+    }
+    world.allocations = allocations_.list();
     const auto nodes = watches_.nodes.list();
     if (!nodes.empty()) world.node = nodes.front();
     const auto maps = watches_.settings.list();
@@ -271,7 +267,7 @@ class Agent::Impl {
     publish(std::move(world));
     if (std::exchange(settled_, true)) return;
     say(fmt::format("at work on node {}: {} pods, {} PodAllocations", options_.node_name,
-                    watches_.pods.size(), watches_.allocations.size()));
+                    watches_.pods.size(), allocations_.size()));
     if (options_.on_settled) options_.on_settled();
   }
 
@@ -400,13 +396,68 @@ class Agent::Impl {
       client_.send(writeCall(*wish), [this, inbox = inbox_, uid = wish->uid,
                                       pod = wish->spec.name_space + "/" + wish->spec.pod_name,
                                       line = line ? std::move(line.mapped()) : std::string()](
-                                         kube::ApiResult<std::string> body) mutable {
+                                         const kube::ApiResult<std::string>& body) mutable {
         std::optional<kube::ApiError> error;
-        if (!body) error = std::move(body).error();
+        if (!body) error = body.error();
         inbox->post([this, uid = std::move(uid), pod = std::move(pod), line = std::move(line),
-                     error = std::move(error)] { written(uid, pod, line, error); });
+                     error = std::move(error), object = decoded(body)] {
+          if (object) allocations_.wrote(uid, *object, clock_.monotonic());
+          *changed_ = true;
+          written(uid, pod, line, error);
+        });
       });
     }
+  }
+
+  // ---- What the objects say ----
+
+  static Allocations::Options allocationOptions(const AgentOptions& options) {
+    Allocations::Options out{.seed = std::random_device{}()};
+    if (options.dry_run) out.refresh = kDryRunRefresh;
+    return out;
+  }
+
+  // On the HTTP loop. An answer that cannot be read is none.
+  static std::optional<Allocations::Object> decoded(const kube::ApiResult<std::string>& body) {
+    if (!body) return std::nullopt;
+    auto object = kube::decodeObject<PodAllocation>(*body);
+    if (!object) return std::nullopt;
+    return *std::move(object);
+  }
+
+  void read(MonotonicTime now) {
+    if (!connected_) return;
+    while (const auto read = allocations_.take(now)) {
+      client_.send(readCall(*read), [this, inbox = inbox_,
+                                     uid = read->uid](const kube::ApiResult<std::string>& body) {
+        std::optional<kube::ApiError> error;
+        if (!body) error = body.error();
+        inbox->post([this, uid, error = std::move(error), object = decoded(body)] {
+          wasRead(uid, object, error);
+        });
+      });
+    }
+  }
+
+  void wasRead(const std::string& uid, const std::optional<Allocations::Object>& object,
+               const std::optional<kube::ApiError>& error) {
+    const MonotonicTime now = clock_.monotonic();
+    *changed_ = true;
+    if (object) {
+      allocations_.found(uid, *object, now);
+    } else if (error && error->notFound()) {
+      allocations_.missing(uid, now);
+    } else if (!error) {
+      // It is there, and the agent goes on as if it were not.
+      if (said_.news("reading " + uid, "unreadable")) {
+        complain(fmt::format("PodAllocation {} cannot be read", uid));
+      }
+      allocations_.missing(uid, now);
+    } else {
+      allocations_.failed(uid, error->retry_after, now);
+      return trouble("reading PodAllocations", error->describe());
+    }
+    recovered("reading PodAllocations");
   }
 
   void written(const std::string& uid, const std::string& pod, const std::string& line,
@@ -457,8 +508,20 @@ class Agent::Impl {
                  [this, inbox = inbox_](const kube::ApiResult<std::string>& body) {
                    std::optional<kube::ApiError> error;
                    if (!body) error = body.error();
-                   inbox->post([this, error = std::move(error)] { renewed(error); });
+                   inbox->post([this, error = std::move(error), marks = marksOf(body)] {
+                     if (!error) allocations_.renewed(marks, clock_.monotonic());
+                     renewed(error);
+                   });
                  });
+  }
+
+  // On the HTTP loop.
+  static std::string marksOf(const kube::ApiResult<std::string>& body) {
+    if (!body) return {};
+    const auto lease = kube::decodeObject<kube::Lease>(*body);
+    if (!lease) return {};
+    return std::string(
+        kube::find((*lease)->meta.annotations, podallocation::kChangedAnnotation).value_or(""));
   }
 
   void renewed(const std::optional<kube::ApiError>& error) {
@@ -500,6 +563,9 @@ class Agent::Impl {
     if (connected_ && sight_.seeing() && !options_.dry_run) {
       if (const auto next = outbox_.next(now)) until = std::min(until, *next);
       if (!renewing_) until = std::min(until, renew_at_);
+    }
+    if (const auto next = connected_ ? allocations_.next(now) : std::nullopt) {
+      until = std::min(until, *next);
     }
     const Nanos left = std::max(Nanos(0), until - now);
     const timespec timeout{.tv_sec = left.count() / 1'000'000'000,
@@ -577,6 +643,7 @@ class Agent::Impl {
   const std::shared_ptr<std::atomic<bool>> changed_ = std::make_shared<std::atomic<bool>>(true);
   Pipeline pipeline_;
   Outbox outbox_;
+  Allocations allocations_;
   std::mt19937_64 random_{std::random_device{}()};
   Said said_;
   policy::Settings settings_;

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "mbcas/base/local_socket.h"
@@ -53,6 +56,22 @@ Result<void> observe(const ObserveOptions& options, const Clock& clock,
     const Nanos left = end - clock.monotonic();
     if (left <= Nanos(0) || !pause(std::min(options.interval, left))) return {};
   }
+}
+
+bool writeToReader(int fd, std::string_view text, Nanos patience) {
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+  while (!text.empty()) {
+    pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
+    const int ready = ::poll(&writable, 1, static_cast<int>(wait));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0 || (writable.revents & POLLOUT) == 0) return false;
+    // A pipe that is writable takes so much without blocking.
+    const ssize_t written = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 }  // namespace mbcas::agent

@@ -45,4 +45,9 @@ Result<void> observe(const ObserveOptions& options, const Clock& clock,
                      const std::function<bool(std::string_view line)>& write,
                      const std::function<bool(Nanos)>& pause);
 
+// Writes all of `text` into a pipe, a socket or a file. False if that failed, or if nobody has read
+// from it for `patience`: a container runtime keeps the pipe of a program open and stops reading
+// when the one who started the program has gone.
+bool writeToReader(int fd, std::string_view text, Nanos patience);
+
 }  // namespace mbcas::agent

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "mbcas/base/local_socket.h"
@@ -116,6 +119,48 @@ TEST_F(ObserveTest, FewMayObserve) {
   places.pop_back();
   EXPECT_TRUE(ObserverPlace::take(socket_));
   EXPECT_FALSE(ObserverPlace::take(directory_ + "/missing/agent.sock"));
+}
+
+// A pipe with a reader, or without one.
+struct Pipe {
+  Pipe() {
+    ::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): the write fails then
+    EXPECT_EQ(::pipe(ends), 0);
+  }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  int ends[2] = {-1, -1};
+};
+
+TEST(WriteToReader, WritesMoreThanAPipeHolds) {
+  const Pipe pipe;
+  const std::string text(std::size_t{1} << 20, 'x');
+  std::string read;
+  std::thread reader([&] {
+    std::string piece(1000, '\0');
+    while (read.size() < text.size()) {
+      const ssize_t size = ::read(pipe.ends[0], piece.data(), piece.size());
+      if (size <= 0) return;
+      read.append(piece, 0, static_cast<std::size_t>(size));
+    }
+  });
+  EXPECT_TRUE(writeToReader(pipe.ends[1], text, 30s));
+  reader.join();
+  EXPECT_EQ(read, text);
+}
+
+TEST(WriteToReader, GivesUpWhenNobodyReads) {
+  const Pipe pipe;
+  EXPECT_TRUE(writeToReader(pipe.ends[1], "short", 30s)) << "the pipe holds it";
+  EXPECT_FALSE(writeToReader(pipe.ends[1], std::string(std::size_t{1} << 20, 'x'), 50ms));
+}
+
+TEST(WriteToReader, SeesThatTheReaderHasGone) {
+  Pipe pipe;
+  ::close(std::exchange(pipe.ends[0], -1));
+  EXPECT_FALSE(writeToReader(pipe.ends[1], "text", 30s));
 }
 
 }  // namespace

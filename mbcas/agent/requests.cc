@@ -36,6 +36,14 @@ kube::Call writeCall(const Wish& wish) {
       podallocation::applySpec({.name = wish.spec.pod_name, .uid = wish.uid}, wish.spec));
 }
 
+kube::Call readCall(const Allocations::Read& read) {
+  kube::Call call{.path = PodAllocation::kind().path(read.name_space, read.uid),
+                  .timeout = kTimeout,
+                  .retry = false};
+  if (!read.newest) call.query.emplace_back("resourceVersion", "0");
+  return call;
+}
+
 kube::Call leaseCall(const std::string& name_space, const std::string& node,
                      const std::string& holder, Nanos duration, WallTime now) {
   const std::string name = std::string(kLeasePrefix) + node;
@@ -74,12 +82,12 @@ std::vector<kube::AccessQuestion> neededPermissions(const std::string& name_spac
   for (const char* verb : {"list", "watch"}) {
     questions.push_back({.verb = verb, .resource = "pods"});
     questions.push_back({.verb = verb, .resource = "nodes"});
-    questions.push_back({.verb = verb, .group = allocations, .resource = "podallocations"});
     questions.push_back({.verb = verb,
                          .resource = "configmaps",
                          .name_space = name_space,
                          .name = std::string(kSettingsName)});
   }
+  questions.push_back({.verb = "get", .group = allocations, .resource = "podallocations"});
   if (dry_run) return questions;
   for (const char* verb : {"create", "patch"}) {
     questions.push_back({.verb = verb, .group = allocations, .resource = "podallocations"});

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mbcas/agent/allocations.h"
 #include "mbcas/agent/outbox.h"
 #include "mbcas/base/clock.h"
 #include "mbcas/kube/api_error.h"
@@ -18,6 +19,9 @@ inline constexpr std::string_view kSettingsName = "mbcas";        // of the Conf
 // The PodAllocation as wished: made if there is none. Tried once: the outbox tries again, with
 // what is wished by then.
 kube::Call writeCall(const Wish& wish);
+
+// The PodAllocation as it is. Tried once.
+kube::Call readCall(const Allocations::Read& read);
 
 // Says that the agent is alive. Nobody is elected: one Lease per node, made if there is none.
 kube::Call leaseCall(const std::string& name_space, const std::string& node,

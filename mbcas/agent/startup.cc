@@ -44,11 +44,10 @@ ClusterCheck checkServed(kube::Client& client) {
 }
 
 ClusterCheck checkPermissions(kube::Client& client, const std::string& name_space, bool dry_run) {
+  const auto refused = client.mayNot(neededPermissions(name_space, dry_run), name_space);
+  if (!refused) return failed("asking for permissions", refused.error());
   std::string missing;
-  for (const kube::AccessQuestion& question : neededPermissions(name_space, dry_run)) {
-    const auto answer = client.mayI(question);
-    if (!answer) return failed("asking for permissions", answer.error());
-    if (answer->allowed) continue;
+  for (const kube::AccessQuestion& question : *refused) {
     missing += missing.empty() ? "" : ", ";
     missing += describe(question);
   }

@@ -12,7 +12,7 @@ namespace mbcas::agent {
 
 struct World {
   std::vector<std::shared_ptr<const kube::Pod>> pods{};  // bound to this node
-  std::vector<std::shared_ptr<const podallocation::PodAllocation>> allocations{};  // labelled so
+  std::vector<std::shared_ptr<const podallocation::PodAllocation>> allocations{};  // of these
   std::shared_ptr<const kube::Node> node{};  // null: not known, nothing is decided
   policy::Settings settings{};
 };

@@ -15,6 +15,8 @@
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
 #include "mbcas/cli/snapshot.h"
+#include "mbcas/control/reason.h"
+#include "mbcas/kube/json_cursor.h"
 
 namespace mbcas::cli {
 
@@ -26,6 +28,10 @@ struct PodSum {
   Millicores have;         // limits in force
   Millicores wanted;       // limits that they would have without floors, ceilings and scarcity
   Millicores held;         // what of it they do not have, pod by pod
+  // What those use, and how many they are, whose last decision tells it: the others are bound, at
+  // their ceilings, or new.
+  Millicores use{};
+  std::size_t use_told = 0;
 
   friend bool operator==(const PodSum&, const PodSum&) = default;
 };
@@ -51,11 +57,20 @@ struct NamespaceSum {
 };
 
 struct ClusterView {
+  WallTime time{};              // of a recorded one
   std::vector<NodeTile> nodes;  // by name; those that have an allocation or are Nodes
   std::vector<NamespaceSum> namespaces;
   std::vector<std::string> notes{};  // for a person: what is missing
+  // Of a recorded view after the first one: nodes that are no longer there. Its `nodes` are those
+  // that are not as before.
+  std::vector<std::string> gone{};
   friend bool operator==(const ClusterView&, const ClusterView&) = default;
 };
+
+// What was declared for its containers, where MBCAS has recorded it.
+std::optional<Millicores> declaredOf(const podallocation::PodAllocation& allocation);
+// The price at which the pod is bound below what it declared; nothing: it is not.
+std::optional<control::SaidPrice> boundAt(const podallocation::PodAllocation& allocation);
 
 ClusterView clusterOf(const std::vector<AllocationPtr>& allocations,
                       const std::vector<NodePtr>& nodes);
@@ -70,5 +85,7 @@ class ShortSince {
 };
 
 std::string clusterJson(const ClusterView& view);
+// A recorded view, from what clusterJson() has written.
+ClusterView readCluster(kube::JsonCursor object);
 
 }  // namespace mbcas::cli

@@ -69,7 +69,9 @@ TEST(ClusterViewTest, SumsByNodeAndByNamespace) {
                                .failed = 1,
                                .have = Millicores(1100),
                                .wanted = Millicores(1600),
-                               .held = Millicores(500)}));
+                               .held = Millicores(500),
+                               .use = Millicores(300),
+                               .use_told = 1}));
   EXPECT_FALSE(view.nodes[1].isShort()) << "a ceiling is not scarcity";
   EXPECT_EQ(view.nodes[1].sum.held, Millicores(500));
   EXPECT_EQ(view.nodes[1].capacity, std::nullopt);
@@ -115,11 +117,41 @@ TEST(ClusterViewTest, AsJson) {
   const auto json = nlohmann::json::parse(clusterJson(view));
   EXPECT_EQ(json["nodes"][0],
             nlohmann::json::parse(R"({"node":"n1","pods":1,"bound":1,"failed":0,"have":400,
-                "wanted":900,"held":500,"price":0.75,"capacity":null,"ready":true,
+                "wanted":900,"held":500,"use":0,"useTold":0,"price":0.75,"capacity":null,"ready":true,
                 "shortSince":2000})"));
   EXPECT_EQ(json["namespaces"][0]["namespace"], "shop");
   EXPECT_EQ(json["notes"][0], "\"<script>\n");
   EXPECT_EQ(clusterJson(view).find('\n'), std::string::npos) << "one line of a stream";
+}
+
+TEST(ClusterViewTest, ARecordedOneIsReadBack) {
+  ClusterView written = clusterOf(
+      {allocation({}), allocation({.node = "n2", .reason = "uses 120m", .phase = "Failed"}),
+       allocation({.node = "n3", .reason = "limits share 2000m: it gets 1m (overloaded)"})},
+      {node("n1"), node("n4")});
+  written.time = WallTime(std::chrono::hours(500'000));
+  ShortSince().update(written, written.time);
+  written.notes = {"<b>", "two"};
+  written.gone = {"n9"};
+  std::string text = clusterJson(written);
+  ClusterView read;
+  kube::JsonParser parser;
+  const Result<void> parsed =
+      parser.parse(text, [&](kube::JsonCursor root) { read = readCluster(root); });
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  EXPECT_EQ(read, written);
+}
+
+TEST(ClusterViewTest, ARecordedOneThatMakesNoSense) {
+  for (const char* text :
+       {R"({"nodes":[{"price":"x"}]})", R"({"nodes":[{"price":-1}]})", R"({"time":"now"})",
+        R"({"nodes":[{"shortSince":99999999999999999}]})", R"({"nodes":[{"pods":-3}]})",
+        R"({"nodes":7})", R"({"namespaces":[{"have":"much"}]})"}) {
+    std::string json = text;
+    kube::JsonParser parser;
+    EXPECT_FALSE(parser.parse(json, [](kube::JsonCursor root) { (void)readCluster(root); }))
+        << text;
+  }
 }
 
 }  // namespace

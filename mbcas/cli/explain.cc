@@ -87,6 +87,28 @@ std::string burstRule(demand::BurstState state) {
   return "a lower level is being tried";
 }
 
+// How many threads are busy without a pause, where these and nothing else bound what it uses:
+// neither a limit nor the machine with so many millicores.
+std::optional<std::int64_t> busyThreads(const ContainerRecord& container, Millicores machine) {
+  constexpr std::int64_t kEnoughSamples = 15;
+  constexpr Millicores kNoise(50);
+  const std::int64_t threads = (container.use.count() + 500) / 1000;
+  const Millicores whole = Millicores(1000) * threads;
+  const auto near = [&](Millicores use) { return use + kNoise >= whole && use <= whole + kNoise; };
+  if (threads == 0 || container.samples < kEnoughSamples) return std::nullopt;
+  if (!near(container.use) || !near(container.used_peak) || !near(container.usage)) {
+    return std::nullopt;
+  }
+  if (container.blocked > kNegligible || container.binding) return std::nullopt;
+  if (container.limit && *container.limit <= whole + kNoise) return std::nullopt;
+  if (machine < whole + Millicores(500)) return std::nullopt;
+  return threads;
+}
+
+std::string busyText(std::int64_t threads) {
+  return threads == 1 ? "one thread is busy" : fmt::format("{} threads are busy", threads);
+}
+
 std::string basisRule(const PodRecord& pod) {
   using control::Basis;
   for (int i = 0; i <= static_cast<int>(Basis::kCleared); ++i) {
@@ -105,6 +127,9 @@ std::string basisRule(const PodRecord& pod) {
         return "free: 1.25 times its highest 5 s mean";
       case Basis::kBurst:
         return "free: the level at which its bursts are not cut off";
+      case Basis::kWholeCpus:
+        return "free: lowered to its highest 5 s mean in whole CPUs, so that a runtime that counts "
+               "them keeps its threads";
       case Basis::kFloor:
         return "needs less than its floor";
       case Basis::kCeiling:
@@ -189,6 +214,11 @@ class Story {
 
   // Limits are free unless a pod that matters more needs the CPU; else limits are cleared.
   bool leastIntervention() const { return evidence_.decision->market.whole_machine; }
+  // Waiting for neighbours makes uses that mean nothing.
+  std::optional<std::int64_t> threadsThatBind(const ContainerRecord& container) const {
+    if (record_->contention.value_or(0) >= kMuchWaiting) return std::nullopt;
+    return busyThreads(container, evidence_.decision->market.capacity);
+  }
   // Whose CPU it is that a bound pod is kept from: "shop/gold".
   std::string beneficiaries() const {
     return record_->bound_for.empty() ? "a more important pod" : namesText(record_->bound_for);
@@ -260,6 +290,10 @@ class Story {
                              : "highest mean of 5 s");
       step(label("burst"), container.burst > Millicores(0) ? cpuText(container.burst) : "none",
            burstRule(state));
+      if (const auto threads = threadsThatBind(container)) {
+        step(label("threads"), fmt::format("{}", *threads),
+             "always busy, under a limit for more: this is all that so many can use");
+      }
       step(label("needs"), cpuText(neededOf(container)),
            fmt::format("the largest of burst, 1.25 x peak and request{}",
                        container.request ? fmt::format(" ({})", cpuText(*container.request)) : ""));
@@ -501,9 +535,26 @@ class Story {
           "less scarcity: {} more CPU on its node, or fewer pods that ask for it",
           cpuText(std::max(evidence_.decision->market.demand - evidence_.decision->market.capacity,
                            Millicores(0)))));
-    } else {
+    } else if (!moreThreads()) {
       say("nothing holds it back: its limit rises as soon as it is throttled or uses more");
     }
+  }
+
+  // True if some container could use more only with more threads.
+  bool moreThreads() {
+    bool any = false;
+    for (const ContainerRecord& container : record_->containers) {
+      const auto busy = threadsThatBind(container);
+      if (!busy) continue;
+      any = true;
+      say(
+          fmt::format("more threads in {}: {} all the time, and its limit of {} leaves room. A "
+                      "higher limit would not help; docs/runtimes.md says what sets the number of "
+                      "threads",
+                      container.name, busyText(*busy),
+                      container.limit ? cpuText(*container.limit) : "its pod"));
+    }
+    return any;
   }
 
   void ceiling() {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "mbcas/base/time.h"
 #include "mbcas/policy/fixture_test.h"
 #include "test/support/golden.h"
@@ -94,6 +96,63 @@ TEST(Explain, APodThatIsRaisedNoFurther) {
   EXPECT_TRUE(explanation.more.at(0).starts_with("a larger award: ")) << explanation.more.at(0);
 }
 
+// A program with one busy thread, as a JVM that counted its CPUs under a lower limit.
+Evidence oneBusyThread() {
+  Evidence evidence = fromAgent("web-1");
+  PodRecord& pod = evidence.decision->pod;
+  pod.basis = "use";
+  pod.help = "none";
+  pod.contention.reset();
+  pod.containers.resize(1);
+  ContainerRecord& server = pod.containers[0];
+  server.limit = pod.limit = Millicores(1250);
+  server.usage = Millicores(998);
+  server.use = Millicores(999);
+  server.use_peak = server.used_peak = Millicores(1002);
+  server.blocked = Millicores(0);
+  server.throttled_periods = 0;
+  server.burst = Millicores(0);
+  server.binding = false;
+  server.samples = 30;
+  return evidence;
+}
+
+TEST(Explain, APodWhoseThreadsBindIt) {
+  const Evidence evidence = oneBusyThread();
+  const Explanation explanation = explain(evidence);
+  EXPECT_EQ(
+      explanation.more.at(0),
+      "more threads in server: one thread is busy all the time, and its limit of 1250m leaves "
+      "room. A higher limit would not help; docs/runtimes.md says what sets the number of "
+      "threads");
+  EXPECT_NE(explanationText(explanation, false).find("always busy, under a limit for more"),
+            std::string::npos);
+}
+
+TEST(Explain, WholeCpusThatSomethingElseBinds) {
+  const auto threadsBind = [](const std::function<void(Evidence&, ContainerRecord&)>& change) {
+    Evidence evidence = oneBusyThread();
+    change(evidence, evidence.decision->pod.containers[0]);
+    return explanationText(explain(evidence), false).find("always busy") != std::string::npos;
+  };
+  EXPECT_TRUE(threadsBind([](Evidence&, ContainerRecord&) {}));
+  EXPECT_TRUE(threadsBind([](Evidence&, ContainerRecord& c) { c.limit.reset(); }));
+  EXPECT_FALSE(threadsBind([](Evidence&, ContainerRecord& c) { c.limit = Millicores(1000); }))
+      << "the limit does";
+  EXPECT_FALSE(threadsBind([](Evidence&, ContainerRecord& c) { c.blocked = Millicores(200); }))
+      << "the limit does, or did until now";
+  EXPECT_FALSE(threadsBind([](Evidence&, ContainerRecord& c) { c.use = Millicores(600); }))
+      << "it has pauses";
+  EXPECT_FALSE(threadsBind([](Evidence&, ContainerRecord& c) { c.used_peak = Millicores(1400); }))
+      << "it has used more";
+  EXPECT_FALSE(threadsBind([](Evidence&, ContainerRecord& c) { c.samples = 5; })) << "too new";
+  EXPECT_FALSE(threadsBind([](Evidence& e, ContainerRecord&) {
+    e.decision->market.capacity = Millicores(1000);
+  })) << "the machine does";
+  EXPECT_FALSE(threadsBind([](Evidence& e, ContainerRecord&) { e.decision->pod.contention = 0.4; }))
+      << "neighbours do";
+}
+
 // As the profile classic decides.
 TEST(Explain, APodWhoseLimitWasCleared) {
   Evidence evidence = fromAgent("batch-1");
@@ -153,8 +212,8 @@ TEST(Explain, APodThatNobodyHasReportedYet) {
 // Whatever is missing, there is something to say, and nothing is made up.
 TEST(Explain, AnyEvidenceWillDo) {
   EXPECT_EQ(explain({.pod = "x"}).headline, "x: no CPU limit");
-  for (const char* basis : {"no data", "warm-up", "start", "declared", "use", "burst", "floor",
-                            "ceiling", "constrained", "cleared", "of another version"}) {
+  for (const char* basis : {"no data", "warm-up", "start", "declared", "use", "burst", "whole CPUs",
+                            "floor", "ceiling", "constrained", "cleared", "of another version"}) {
     Evidence evidence = fromAgent("batch-1");
     evidence.decision->pod.basis = basis;
     evidence.decision->pod.bounds.reset();

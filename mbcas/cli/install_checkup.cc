@@ -24,14 +24,6 @@ constexpr const char* kClusterClass = "system-cluster-critical";
 constexpr std::string_view kNoQuota = "insufficient quota to match these scopes";
 constexpr std::string_view kPodSecurity = "violates PodSecurity";
 
-// The images are made on the machine that this program is made on.
-constexpr const char* kImages =
-#if defined(__aarch64__)
-    "arm64";
-#else
-    "amd64";
-#endif
-
 // Of a node only what matters here.
 struct NodeObject : kube::Object {
   using Object::Object;
@@ -111,10 +103,11 @@ std::string podBody(const std::string& priority_class, bool host_path) {
 
 class Examiner {
  public:
-  Examiner(kube::Client& client, const std::string& system) : client_(client) {
+  Examiner(kube::Client& client, const std::string& system, std::vector<std::string> images)
+      : client_(client) {
     facts_.system_namespace = system;
     facts_.server = client.config().server;
-    facts_.images = {kImages};
+    facts_.images = std::move(images);
   }
 
   Result<InstallFacts> run() {
@@ -378,8 +371,8 @@ class Diagnosis {
       say(Level::kProblem, "nodes",
           fmt::format("the images are for {}, and these nodes are not: {}",
                       fmt::join(facts_.images, ", "), namesText(others)),
-          "build the images on a machine of that architecture, or keep the agents away from these "
-          "nodes (chart: agent.nodeSelector)");
+          "images of `make release` have amd64 and arm64: --architectures says what yours have; "
+          "or keep the agents away from these nodes (chart: agent.nodeSelector)");
     }
     if (!windows.empty()) {
       say(Level::kNote, "nodes",
@@ -399,8 +392,9 @@ class Diagnosis {
 
 }  // namespace
 
-Result<InstallFacts> examineBefore(kube::Client& client, const std::string& system_namespace) {
-  return Examiner(client, system_namespace).run();
+Result<InstallFacts> examineBefore(kube::Client& client, const std::string& system_namespace,
+                                   std::vector<std::string> images) {
+  return Examiner(client, system_namespace, std::move(images)).run();
 }
 
 Findings diagnoseBefore(const InstallFacts& facts) {

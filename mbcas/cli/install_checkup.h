@@ -45,8 +45,10 @@ struct InstallFacts {
   std::vector<std::string> notes;   // what could not be asked, and why
 };
 
-// Changes nothing. Fails only if the server does not answer.
-Result<InstallFacts> examineBefore(kube::Client& client, const std::string& system_namespace);
+// Changes nothing. Fails only if the server does not answer. `images`: the architectures that the
+// images have.
+Result<InstallFacts> examineBefore(kube::Client& client, const std::string& system_namespace,
+                                   std::vector<std::string> images);
 Findings diagnoseBefore(const InstallFacts& facts);
 
 }  // namespace mbcas::cli

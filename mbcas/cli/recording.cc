@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include "mbcas/base/json_writer.h"
+#include "mbcas/cli/cluster_view.h"
 #include "mbcas/cli/record.h"
 #include "mbcas/kube/json_cursor.h"
 
@@ -10,29 +15,70 @@ namespace mbcas::cli {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
+// Times are written in whole seconds or less, and one that is written as 0 would be none.
+constexpr WallTime kEarliest{std::chrono::seconds(1)};
+constexpr std::string_view kPicture = R"({"cluster":)";
+constexpr std::string_view kPods = R"({"clusterPods":)";
 
-Result<std::string> parseTitle(std::string line) {
+Result<void> readTitle(Recording& recording, std::string line) {
   std::int64_t version = 0;
-  std::string title;
   kube::JsonParser parser;
   const Result<void> parsed = parser.parse(line, [&](kube::JsonCursor root) {
     root.members([&](std::string_view key, kube::JsonCursor value) {
       if (key == "mbcasRecording") version = value.integer();
-      if (key == "title") title = value.text();
+      if (key == "title") recording.title = value.text();
     });
   });
   if (!parsed || version == 0) {
     return failure("not a recording: it does not begin with {\"mbcasRecording\":1,...}");
   }
   if (version != kVersion) return failure("a recording of a later version of mbcas");
-  return title;
+  return {};
 }
 
-Result<std::string> parseLine(std::string line) {
+Result<void> addState(Recording& recording, std::string line) {
+  if (recording.states.size() == kMostStates) {
+    return failure(fmt::format("a recording has {} states at most", kMostStates));
+  }
   const Result<NodeRecord> state = parseState(std::move(line));
   if (!state) return failure(state.error());
-  if (state->time == WallTime{}) return failure("a state without a time");
-  return stateJson(*state);
+  if (state->time < kEarliest) return failure("a state without a time");
+  recording.states.push_back(stateJson(*state));
+  return {};
+}
+
+Result<void> addPicture(Recording& recording, std::string line) {
+  if (recording.pictures.size() == kMostPictures) {
+    return failure(fmt::format("a recording has {} pictures of a cluster at most", kMostPictures));
+  }
+  ClusterView view;
+  kube::JsonParser parser;
+  const Result<void> parsed = parser.parse(line, [&](kube::JsonCursor root) {
+    root.members([&](std::string_view key, kube::JsonCursor value) {
+      if (key == "cluster") view = readCluster(value);
+    });
+  });
+  if (!parsed) return parsed;
+  if (view.time < kEarliest) return failure("a picture of a cluster without a time");
+  recording.pictures.push_back(clusterJson(view));
+  return {};
+}
+
+Result<void> addPods(Recording& recording, std::string line) {
+  kube::JsonParser parser;
+  return parser.parse(line, [&](kube::JsonCursor root) {
+    root.members([&](std::string_view key, kube::JsonCursor value) {
+      if (key != "clusterPods") return;
+      value.elements(
+          [&](kube::JsonCursor pod) { recording.pods.push_back(readAllocatedPod(pod)); });
+    });
+  });
+}
+
+Result<void> addLine(Recording& recording, std::string line) {
+  if (line.starts_with(kPicture)) return addPicture(recording, std::move(line));
+  if (line.starts_with(kPods)) return addPods(recording, std::move(line));
+  return addState(recording, std::move(line));
 }
 
 }  // namespace
@@ -49,19 +95,13 @@ Result<Recording> parseRecording(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (number > 1 && line.empty()) continue;
-    if (recording.states.size() == kMostStates) {
-      return failure(fmt::format("a recording has {} states at most", kMostStates));
-    }
-    Result<std::string> parsed =
-        number == 1 ? parseTitle(std::move(line)) : parseLine(std::move(line));
-    if (!parsed) return failure(Error(parsed.error()).within(fmt::format("line {}", number)));
-    if (number == 1) {
-      recording.title = *std::move(parsed);
-    } else {
-      recording.states.push_back(*std::move(parsed));
-    }
+    const Result<void> done =
+        number == 1 ? readTitle(recording, std::move(line)) : addLine(recording, std::move(line));
+    if (!done) return failure(Error(done.error()).within(fmt::format("line {}", number)));
   }
-  if (recording.states.empty()) return failure("not a recording: it has no states");
+  if (recording.states.empty() && recording.pictures.empty()) {
+    return failure("not a recording: it has no states");
+  }
   return recording;
 }
 
@@ -73,6 +113,16 @@ std::string recordingText(const Recording& recording) {
   json.key("title").value(recording.title);
   json.endObject();
   text += '\n';
+  for (const std::string& picture : recording.pictures) {
+    text += fmt::format("{}{}}}\n", kPicture, picture);
+  }
+  for (const AllocatedPod& pod : recording.pods) {
+    text += kPods;
+    text += '[';
+    JsonWriter row(text);
+    writeAllocatedPod(row, pod);
+    text += "]}\n";
+  }
   for (const std::string& state : recording.states) text += state + '\n';
   return text;
 }

@@ -50,13 +50,16 @@ Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use,
                   requests);
 }
 
-PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings) {
+PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings,
+               std::span<const Millicores> desired) {
   PodView view;
   view.fresh = view.warm = !pod.containers.empty();
   view.limit = pod.limit();
   view.declared = pod.declared();
   view.request = std::max(pod.request(), kLimitStep);
-  for (const Container& container : pod.containers) {
+  const bool known = desired.size() == pod.containers.size();
+  for (std::size_t i = 0; i < pod.containers.size(); ++i) {
+    const Container& container = pod.containers[i];
     const demand::Need& need = container.need;
     view.fresh &= need.samples > 0 && need.good_until >= input.now;
     view.warm &= need.ready;
@@ -75,8 +78,13 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings)
     view.needed += needed;
     view.proven += std::max({bursty ? need.burst : Millicores(0),
                              scaled(need.used_peak, settings.headroom), container.request});
-    view.free += roundUp(
-        settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared));
+    const Millicores own =
+        settings.reclaim == Reclaim::kAlways ? needed : std::max(needed, container.declared);
+    const Millicores kept = isClassic(settings)
+                                ? Millicores(0)
+                                : keptCpus(container, known ? desired[i] : container.limit);
+    view.keeps_cpus |= kept > own;
+    view.free += roundUp(std::max(own, kept));
   }
   view.warm |= view.throttled;
 
@@ -103,6 +111,8 @@ Answer freeAnswer(const PodView& pod, const Settings& settings) {
     answer.basis = Basis::kDeclared;
   } else if (pod.needed <= pod.floor && pod.free == pod.floor) {
     answer.basis = Basis::kFloor;
+  } else if (pod.keeps_cpus) {
+    answer.basis = Basis::kWholeCpus;
   } else {
     answer.basis =
         pod.burst >= scaled(pod.use_peak, settings.headroom) ? Basis::kBurst : Basis::kUse;

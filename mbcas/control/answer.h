@@ -2,6 +2,8 @@
 // of docs/control.md, without time.
 #pragma once
 
+#include <span>
+
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
 #include "mbcas/control/input.h"
@@ -30,11 +32,14 @@ struct PodView {
   Millicores request;
   Millicores floor;  // request <= floor <= ceiling
   Millicores ceiling;
-  Millicores needed;  // limit at which it is neither throttled nor cramped; no bound applied
-  Millicores proven;  // the part of it that was measured and not guessed from waiting threads
-  Millicores free;    // limit it has while nothing constrains it; within its bounds
+  Millicores needed;        // limit at which it is neither throttled nor cramped; no bound applied
+  Millicores proven;        // the part of it that was measured and not guessed from waiting threads
+  Millicores free;          // limit it has while nothing constrains it; within its bounds
+  bool keeps_cpus = false;  // that is more than it needs, see keptCpus()
 };
-PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings);
+// `desired`: what was last published for each container; nothing: never anything.
+PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings,
+               std::span<const Millicores> desired = {});
 
 struct Answer {
   Millicores limit;      // in whole steps, within the pod's bounds

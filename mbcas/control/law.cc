@@ -226,7 +226,12 @@ void NodeLaw::resume(const std::string& id, const PodState& state) {
 
 const NodeDecision& NodeLaw::decide(const NodeInput& input) {
   views_.clear();
-  for (const Pod& pod : input.pods) views_.push_back(viewOf(pod, input, settings_));
+  for (const Pod& pod : input.pods) {
+    const auto known = state_.pods.find(pod.id);
+    const std::span<const Millicores> desired =
+        known == state_.pods.end() ? std::span<const Millicores>() : known->second.containers;
+    views_.push_back(viewOf(pod, input, settings_, desired));
+  }
   measure(input);
   if (isClassic(settings_)) {
     clear(input);
@@ -534,9 +539,13 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   }
 
   std::vector<Millicores> needs(pod.containers.size());
-  std::ranges::transform(pod.containers, needs.begin(), [&](const Container& container) {
-    return neededLimit(container.need, settings_);
-  });
+  for (std::size_t c = 0; c < needs.size(); ++c) {
+    const Container& container = pod.containers[c];
+    needs[c] = neededLimit(container.need, settings_);
+    if (!isClassic(settings_)) {
+      needs[c] = std::max(needs[c], keptCpus(container, state.containers[c]));
+    }
+  }
   const Answer answer = answerFor(pod, i, state, needs);
   decision.answer = answer.limit;
   const bool begins = answer.constrained && !state.constrained;

@@ -9,7 +9,9 @@
 #include "mbcas/control/answer.h"
 #include "mbcas/control/dice.h"
 #include "mbcas/control/fluid_node.h"
+#include "mbcas/control/guards.h"
 #include "mbcas/control/split.h"
+#include "test/support/trials.h"
 
 namespace mbcas::control {
 namespace {
@@ -131,6 +133,92 @@ TEST(Free, AfterAFallOfLoadTheDeclaredLimitReturnsWithinFiveMinutes) {
   EXPECT_GE(world.limit(0), 1650_m);
   world.run(300);
   EXPECT_LE(world.limit(0), 220_m);
+}
+
+TEST(Free, ADecreaseStopsAtThePeakInWholeCpus) {
+  World world(8, kResponsive);
+  world.add(fluidPod("go", 100_m, 500_m, [](int s) { return s < 60 ? 4000_m : 1100_m; }));
+  world.run(60);
+  EXPECT_GE(world.limit(0), 4500_m);
+  world.run(400);
+  EXPECT_EQ(world.limit(0), 2000_m) << "1.25 times its use would be 1380m";
+  EXPECT_EQ(world.last.pods[0].reason.basis, Basis::kWholeCpus);
+  EXPECT_LT(world.last.pods[0].wanted, 1700_m) << "in steps of 10 %, and without what it keeps";
+}
+
+TEST(Free, WhatItKeepsRaisesNoLimit) {
+  World world(8, kResponsive);
+  world.add(fluidPod("go", 100_m, 500_m, from(30, 50_m, 1100_m)));
+  world.run(400);
+  EXPECT_LT(world.limit(0), 1600_m);
+  EXPECT_EQ(world.blocked(0), 0_m);
+}
+
+// The law itself, for any need: never less than the whole CPUs, never more than the limit in force
+// because of them, and no difference where it uses one CPU or less.
+TEST(Free, WhatItKeepsIsBetweenItsPeakAndItsLimit) {
+  int kept = 0;
+  const auto trials = test::trials<std::uint64_t>(20'000, 200'000);
+  for (std::uint64_t seed = 1; seed <= trials; ++seed) {
+    Dice dice(seed);
+    const Millicores declared(10 * dice.between(1, 300));
+    Pod pod = fluidPod("a", 10_m, declared, always(0_m)).pod;
+    Container& container = pod.containers[0];
+    container.limit = Millicores(10 * dice.between(1, 900));
+    container.need.samples = 30;
+    container.need.ready = true;
+    container.need.use_peak = container.need.used_peak = Millicores(dice.between(0, 5000));
+    container.need.burst = Millicores(dice.chance(50) ? 0 : dice.between(0, 4000));
+    container.need.burst_state = demand::BurstState::kLearned;
+    if (dice.chance(30)) pod.ceiling = Millicores(10 * dice.between(1, 500));
+    Settings settings = kResponsive;
+    settings.reclaim = dice.oneOf({Reclaim::kScarce, Reclaim::kAlways, Reclaim::kNever});
+    const NodeInput input{.capacity = 8000_m};
+    const PodView view = viewOf(pod, input, settings);
+    const Millicores answer = freeAnswer(view, settings).limit;
+    // What it was before there was such a rule.
+    const Millicores floor = settings.reclaim == Reclaim::kAlways ? 0_m : declared;
+    const Millicores need =
+        std::clamp(roundUp(std::max(view.needed, floor)), view.floor, view.ceiling);
+    const Millicores peak = container.need.use_peak;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + std::to_string(peak.count()));
+    ASSERT_GE(answer, need);
+    ASSERT_LE(answer, std::max(need, container.limit));
+    if (peak <= 1020_m) {
+      ASSERT_EQ(answer, need);
+    }
+    if (peak <= container.limit && peak > 1020_m) {
+      const Millicores whole((peak.count() - 20 + 999) / 1000 * 1000);
+      ASSERT_GE(answer, std::min({whole, container.limit, view.ceiling}));
+    }
+    kept += answer > need ? 1 : 0;
+  }
+  EXPECT_GT(kept, 1000) << "such pods were to be among them";
+}
+
+// Threads by the limit, as runtimes have them that follow it: demand that is seen only after a
+// raise does not keep the limit down.
+TEST(Free, ARuntimeThatFollowsItsLimitClimbsToWhatItCouldUse) {
+  for (const std::uint64_t least : {1U, 2U}) {
+    for (const Millicores wants : {1500_m, 3000_m, 6000_m}) {
+      World world(8, kResponsive);
+      world.add(fluidPod("go", 100_m, 500_m,
+                         [&](int s) { return s < 30 || (s > 120 && s < 240) ? 100_m : wants; }));
+      const auto run = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+          world.spec(0).threads =
+              std::max(least, static_cast<std::uint64_t>((world.limit(0).count() + 999) / 1000));
+          world.run(1);
+        }
+      };
+      run(60);
+      EXPECT_EQ(world.used(0), wants) << least << " threads at least";
+      run(179);
+      EXPECT_LT(world.limit(0), wants);
+      run(45);
+      EXPECT_EQ(world.used(0), wants) << "again, after a pause: " << least;
+    }
+  }
 }
 
 TEST(Free, ARegularPauseIsNotTakenForAFallOfLoad) {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::string_view kAtPrice = " at price ";
 constexpr std::string_view kOverloaded = " (overloaded)";
+constexpr std::string_view kUses = "uses ";
+constexpr std::string_view kCovers = ", which covers its use of ";
 
 std::string m(Millicores amount) {
   return fmt::format("{}m", amount.count());
@@ -39,6 +41,8 @@ std::string_view name(Basis basis) {
       return "use";
     case Basis::kBurst:
       return "burst";
+    case Basis::kWholeCpus:
+      return "whole CPUs";
     case Basis::kFloor:
       return "floor";
     case Basis::kCeiling:
@@ -62,16 +66,18 @@ std::string sentence(const Reason& reason) {
     case Basis::kStart:
       return "too new to judge, so it starts where others of its workload are";
     case Basis::kDeclared:
-      return fmt::format("declared {}, which covers its use of {}", m(reason.declared),
-                         m(reason.use_peak));
+      return fmt::format("declared {}{}{}", m(reason.declared), kCovers, m(reason.use_peak));
     case Basis::kUse:
-      return fmt::format("uses {} (at most {} over 5 s), with headroom", m(reason.use),
+      return fmt::format("{}{} (at most {} over 5 s), with headroom", kUses, m(reason.use),
                          m(reason.use_peak));
     case Basis::kBurst:
-      return fmt::format("uses {} in bursts that are throttled below {}", m(reason.use),
+      return fmt::format("{}{} in bursts that are throttled below {}", kUses, m(reason.use),
                          m(reason.burst));
+    case Basis::kWholeCpus:
+      return fmt::format("used up to {} over 5 s, and keeps that in whole CPUs for its threads",
+                         m(reason.use_peak));
     case Basis::kFloor:
-      return fmt::format("uses {}, less than its floor of {}", m(reason.use), m(reason.floor));
+      return fmt::format("{}{}, less than its floor of {}", kUses, m(reason.use), m(reason.floor));
     case Basis::kCeiling:
       return fmt::format("needs {}, more than its ceiling of {}",
                          m(std::max(reason.burst, reason.use_peak)), m(reason.ceiling));
@@ -102,6 +108,22 @@ std::optional<SaidPrice> priceIn(std::string_view sentence) {
     return std::nullopt;
   }
   return SaidPrice{price};
+}
+
+std::optional<Millicores> useIn(std::string_view sentence) {
+  if (sentence.starts_with(kUses)) {
+    sentence.remove_prefix(kUses.size());
+  } else if (const std::size_t at = sentence.find(kCovers); at != std::string_view::npos) {
+    sentence.remove_prefix(at + kCovers.size());
+  } else {
+    return std::nullopt;
+  }
+  std::int64_t use = 0;
+  const char* const begin = sentence.data();
+  const char* const end = begin + sentence.size();
+  const auto [stop, error] = std::from_chars(begin, end, use);
+  if (error != std::errc{} || stop == end || *stop != 'm' || use < 0) return std::nullopt;
+  return Millicores(use);
 }
 
 }  // namespace mbcas::control

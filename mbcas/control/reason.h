@@ -18,6 +18,7 @@ enum class Basis : std::uint8_t {
   kDeclared,     // needs no more than it declared
   kUse,          // 1.25 times its use
   kBurst,        // the level at which its bursts are not cut off
+  kWholeCpus,    // needs less, and keeps its highest use in whole CPUs
   kFloor,        // needs less than its floor
   kCeiling,      // needs more than its ceiling
   kConstrained,  // bound to its award for a pod that matters more
@@ -51,5 +52,7 @@ struct SaidPrice {
   friend bool operator==(const SaidPrice&, const SaidPrice&) = default;
 };
 std::optional<SaidPrice> priceIn(std::string_view sentence);
+// The use in the sentence of a pod whose limit follows its use; nothing: it tells none.
+std::optional<Millicores> useIn(std::string_view sentence);
 
 }  // namespace mbcas::control

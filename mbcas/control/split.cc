@@ -60,6 +60,14 @@ Millicores neededLimit(const demand::Need& need, const Settings& settings) {
   return std::max(need.burst, Millicores(std::llround(room)));
 }
 
+Millicores keptCpus(const Container& container, Millicores desired) {
+  // A thread that is always busy is measured as 1002m now and then, which are not two CPUs.
+  constexpr std::int64_t kNoise = 20;
+  const std::int64_t peak = container.need.use_peak.count() - kNoise;
+  if (peak <= 1000) return Millicores(0);
+  return std::min({container.limit, desired, Millicores((peak + 999) / 1000 * 1000)});
+}
+
 Millicores marketUse(const demand::Need& need) {
   return Millicores(std::llround(static_cast<double>(need.use.count()) * need.busy));
 }

@@ -12,6 +12,13 @@ namespace mbcas::control {
 // The limit at which a container with this need is neither throttled nor cramped.
 Millicores neededLimit(const demand::Need& need, const Settings& settings);
 
+// What a free container keeps of its limit whatever it needs: as many whole CPUs as its highest
+// use, rounded up. A runtime that has a thread for each CPU of its limit would lose threads that
+// were busy, and then use no more than what the lower limit left. Up to one CPU this is nothing: a
+// program always has a thread. It is never more than the limit in force, nor than `desired`, the
+// limit that was last published: nothing is raised for it.
+Millicores keptCpus(const Container& container, Millicores desired);
+
 // What a container will use over tens of seconds, for the market: the median of its use, which a
 // short peak does not move, for the time in which it is busy. What it leaves in its pauses would
 // otherwise be nobody's.

@@ -126,10 +126,15 @@ FreeCase freeCase(std::uint64_t seed, bool edge) {
     const Millicores least = settings.reclaim == Reclaim::kAlways ? 10_m : std::max(declared, 10_m);
     const Millicores lowest(level.count() * (1000 - noise) / 1000 - 2);
     const Millicores highest(level.count() * (1000 + noise) / 1000 + 1);
-    const Band band{roundUp(std::max(scaled(lowest, settings.headroom), least)),
-                    roundUp(std::max(scaled(highest, settings.headroom), least))};
+    Band band{roundUp(std::max(scaled(lowest, settings.headroom), least)),
+              roundUp(std::max(scaled(highest, settings.headroom), least))};
     trial.calm &= band.calm(settings.hysteresis);
     trial.roomy &= band.low >= scaled(highest, 1 + settings.hysteresis);
+    // A limit that comes from above may rest at its highest use in whole CPUs.
+    constexpr std::int64_t kNoise = 20;
+    if (highest.count() - kNoise > 1000) {
+      band.high = std::max(band.high, Millicores((highest.count() - kNoise + 999) / 1000 * 1000));
+    }
     const double way =
         std::abs(logOf(pod.pod.limit()) - logOf(band.low)) + logOf(band.high) - logOf(band.low);
     // Rounding up to 10m makes a step of factor k one of sqrt(k) at least.

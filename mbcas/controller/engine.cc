@@ -30,6 +30,7 @@
 #include "mbcas/kube/events.h"
 #include "mbcas/kube/metrics.h"
 #include "mbcas/kube/token_bucket.h"
+#include "mbcas/podallocation/marks.h"
 #include "mbcas/policy/siblings.h"
 #include "mbcas/policy/workload.h"
 
@@ -46,20 +47,19 @@ constexpr Nanos kBeat = std::chrono::seconds(5);  // of the thread that listens 
 constexpr Nanos kSoon = std::chrono::seconds(1);  // until what failed at the start is tried again
 constexpr Nanos kVpaInterval = std::chrono::minutes(1);
 constexpr Nanos kFairnessInterval = std::chrono::seconds(15);
+// Marks of one node that come within this time are one write.
+constexpr Nanos kMarksTogether = std::chrono::seconds(1);
+// An agent looks for the first bounds of an object by itself while it is younger than this.
+constexpr Nanos kAgentLooks = std::chrono::seconds(2);
 constexpr Nanos kSettled =
     std::chrono::seconds(30);  // age of a sibling that has something to teach
-
-// Versions of one object are decimal integers of any length.
-bool isNewer(std::string_view version, std::string_view than) {
-  return version.size() != than.size() ? version.size() > than.size() : version > than;
-}
 
 // The cache may be behind what the server answered to our own write.
 template <class T>
 std::shared_ptr<const T> newest(std::shared_ptr<const T> cached, std::shared_ptr<const T>& held) {
   if (!held) return cached;
   if (!cached || cached->meta.uid != held->meta.uid ||
-      !isNewer(held->meta.resource_version, cached->meta.resource_version)) {
+      !kube::isNewer(held->meta.resource_version, cached->meta.resource_version)) {
     held.reset();
     return cached;
   }
@@ -72,6 +72,7 @@ struct Entry {
   PodMemory memory;
   PodPtr pod;                // as answered to our last write, until the cache has it
   AllocationPtr allocation;  // likewise
+  bool had_allocation = false;
 };
 
 std::string text(Millicores cpu) {
@@ -151,7 +152,20 @@ class Engine::Impl {
                    logError(fmt::format("{}: {}", key, error.message()));
                  },
              .out_of_reach = [this] { return !client_.answers(); }},
-            [this](const std::string& key) { return reconcile(key); }) {
+            [this](const std::string& key) { return reconcile(key); }),
+        marker_(clock_,
+                {.name = "marks",
+                 .workers = 2,
+                 .queue = {.first_delay = std::chrono::seconds(1),
+                           .max_delay = std::chrono::minutes(1)},
+                 .metrics = client.metrics(),
+                 .on_error =
+                     [this](const std::string& node, const Error& error) {
+                       logError(fmt::format("telling the agent of node {} what has changed: {}",
+                                            node, error.message()));
+                     },
+                 .out_of_reach = [this] { return !client_.answers(); }},
+                [this](const std::string& node) { return writeMarks(node); }) {
     last_progress_ = clock_.monotonic();
     if (client.metrics() == nullptr) return;
     prometheus::Registry& registry = *client.metrics()->registry();
@@ -201,6 +215,7 @@ class Engine::Impl {
     attendant_ = {};
     cluster_.stop();
     controller_.abandon();
+    marker_.abandon();
     events_.flush(std::chrono::seconds(2));
     resize_log_.flush(clock_.monotonic());
     error_log_.flush(clock_.monotonic());
@@ -347,6 +362,8 @@ class Engine::Impl {
     const std::lock_guard lock(agents_mutex_);
     if (gone) {
       agents_.leaseGone(node);
+      const std::lock_guard marks_lock(marks_mutex_);
+      marks_.forget(node);
     } else {
       agents_.heard(node, lease.renewed, clock_.monotonic());
     }
@@ -384,6 +401,7 @@ class Engine::Impl {
     }
     cluster_.touchAll();
     controller_.start();
+    marker_.start();
     return true;
   }
 
@@ -462,6 +480,35 @@ class Engine::Impl {
     for (const PodPtr& pod : cluster_.podsOfNode(node)) queue().add(objectKey(pod->meta));
   }
 
+  // An agent does not watch its PodAllocations. It is told which of them have changed.
+  void mark(std::string_view node, std::string_view uid) {
+    {
+      const std::lock_guard lock(marks_mutex_);
+      marks_.add(node, uid, clock_.monotonic());
+    }
+    marker_.queue().addAfter(std::string(node), kMarksTogether);
+  }
+
+  Reconciled writeMarks(const std::string& node) {
+    std::string marks;
+    {
+      const std::lock_guard lock(marks_mutex_);
+      marks = marks_.text(node, clock_.monotonic());
+    }
+    if (marks.empty()) return Reconciled::done();
+    std::string body;
+    JsonWriter json(body);
+    json.beginObject().key("metadata").beginObject().key("annotations").beginObject();
+    json.key(podallocation::kChangedAnnotation).value(marks);
+    json.endObject().endObject().endObject();
+    const auto written = client_.patch<kube::Lease>(
+        options_.name_space, std::string(kAgentLease) + node, kube::PatchType::kMerge, body,
+        {.field_manager = kControllerManager});
+    // An agent without a Lease reads everything when it makes one.
+    if (written || written.error().notFound()) return Reconciled::done();
+    return Reconciled::failed(written.error().toError());
+  }
+
   bool agentSilent(std::string_view node) const {
     const std::lock_guard lock(agents_mutex_);
     return agents_.isSilent(node);
@@ -513,6 +560,11 @@ class Engine::Impl {
       return unsaid ? Reconciled::failed(*unsaid) : Reconciled::done();
     }
     Entry entry = take(key, *cached);
+    // Somebody has deleted it. Its agent makes another one, once it knows.
+    const bool has_allocation = cluster_.allocationOf(*cached) != nullptr;
+    if (std::exchange(entry.had_allocation, has_allocation) && !has_allocation) {
+      mark(cached->node, cached->meta.uid);
+    }
     const Reconciled result = look(key, cached, entry);
     put(key, std::move(entry));
     return unsaid && !result.error() ? Reconciled::failed(*unsaid) : result;
@@ -560,10 +612,23 @@ class Engine::Impl {
 
   kube::ApiResult<AllocationPtr> applyStatus(const PodAllocation& allocation,
                                              const podallocation::Status& status) {
-    return client_.apply<PodAllocation>(
+    kube::ApiResult<AllocationPtr> written = client_.apply<PodAllocation>(
         allocation.meta.namespace_, allocation.meta.name,
         podallocation::applyStatus(allocation.meta, status),
         {.subresource = "status", .field_manager = kControllerManager, .force = true});
+    if (!written) return written;
+    if (agentMissesIt(allocation, **written)) mark(allocation.node, allocation.meta.name);
+    return written;
+  }
+
+  // Whether a status says something new that the agent does not look for by itself. It looks for
+  // the first bounds of a new object, and for the original resources when those of the pod change.
+  bool agentMissesIt(const PodAllocation& before, const PodAllocation& after) const {
+    const podallocation::Status was = before.statusValue();
+    const podallocation::Status is = after.statusValue();
+    const bool looks = !was.bounds && clock_.wall() - before.meta.created <= kAgentLooks;
+    return (was.bounds != is.bounds && !looks) ||
+           (was.original != is.original && !was.original.empty());
   }
 
   Reconciled look(const std::string& key, const PodPtr& cached, Entry& entry) {
@@ -936,6 +1001,10 @@ class Engine::Impl {
   mutable std::mutex settings_mutex_;
   policy::Settings settings_;  // guarded by settings_mutex_
 
+  std::mutex marks_mutex_;
+  // Guarded by marks_mutex_. No two leaders begin with the same number.
+  podallocation::Marks marks_{static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())};
+
   mutable std::mutex agents_mutex_;
   AgentWatch agents_;  // guarded by agents_mutex_
 
@@ -958,6 +1027,7 @@ class Engine::Impl {
   Turns turns_;
   Cluster cluster_;
   kube::Controller controller_;
+  kube::Controller marker_;  // its keys are names of nodes
 
   std::mutex attendant_mutex_;
   std::condition_variable_any woken_;

@@ -34,7 +34,7 @@ std::vector<kube::AccessQuestion> neededAccess(const std::string& name_space, bo
   questions.push_back({"patch", "allocation.mbcas.io", "podallocations", "status", ""});
   questions.push_back({"delete", "allocation.mbcas.io", "podallocations", "", ""});
   for (const char* verb : {"create", "patch"}) questions.push_back({verb, "", "events", "", ""});
-  for (const char* verb : {"get", "list", "watch", "create"}) {
+  for (const char* verb : {"get", "list", "watch", "create", "patch"}) {
     questions.push_back({verb, "coordination.k8s.io", "leases", "", name_space});
   }
   questions.push_back({"update", "coordination.k8s.io", "leases", "", name_space, kLeaderLease});
@@ -65,12 +65,12 @@ Result<void> checkCluster(kube::Client& client, const std::string& name_space, b
         "the PodAllocation resource is not installed: kubectl apply -k config/crd, or install the "
         "chart");
   }
+  const auto refused = client.mayNot(neededAccess(name_space, dry_run), name_space);
+  if (!refused) {
+    return failure(fmt::format("asking for permissions: {}", refused.error().describe()));
+  }
   std::string missing;
-  for (const kube::AccessQuestion& question : neededAccess(name_space, dry_run)) {
-    const auto answer = client.mayI(question);
-    if (!answer)
-      return failure(fmt::format("asking for permissions: {}", answer.error().describe()));
-    if (answer->allowed) continue;
+  for (const kube::AccessQuestion& question : *refused) {
     missing += missing.empty() ? "" : ", ";
     missing += describe(question);
   }

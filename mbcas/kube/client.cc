@@ -632,6 +632,29 @@ ApiResult<AccessAnswer> Client::mayI(const AccessQuestion& question) {
   return answer;
 }
 
+ApiResult<std::vector<AccessQuestion>> Client::mayNot(const std::vector<AccessQuestion>& questions,
+                                                      std::string_view name_space) {
+  Call call{.method = "POST", .path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"};
+  JsonWriter json(call.body);
+  json.beginObject();
+  json.key("apiVersion").value("authorization.k8s.io/v1");
+  json.key("kind").value("SelfSubjectRulesReview");
+  json.key("spec").beginObject().key("namespace").value(name_space).endObject();
+  json.endObject();
+  ApiResult<std::string> body = perform(std::move(call));
+  if (!body) return apiFailure(std::move(body).error());
+  // An authorizer that cannot list its rules may still grant something.
+  const Result<std::vector<AccessRule>> rules = readAccessRules(*std::move(body));
+  std::vector<AccessQuestion> refused;
+  for (const AccessQuestion& question : questions) {
+    if (rules && granted(*rules, question)) continue;
+    const ApiResult<AccessAnswer> answer = mayI(question);
+    if (!answer) return apiFailure(answer.error());
+    if (!answer->allowed) refused.push_back(question);
+  }
+  return refused;
+}
+
 std::string acceptFor(const Kind& kind) {
   return kind.protobuf == nullptr ? "application/json"
                                   : "application/vnd.kubernetes.protobuf,application/json";

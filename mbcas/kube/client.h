@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/kube/access.h"
 #include "mbcas/kube/api_error.h"
 #include "mbcas/kube/config.h"
 #include "mbcas/kube/http_loop.h"
@@ -110,19 +111,6 @@ struct ServerVersion {
   int minor = 0;
 };
 
-struct AccessQuestion {
-  std::string verb;
-  std::string group;
-  std::string resource;
-  std::string subresource;
-  std::string name_space;  // empty: all
-  std::string name{};      // empty: any
-};
-struct AccessAnswer {
-  bool allowed = false;
-  std::string reason;
-};
-
 class Client {
  public:
   using Id = std::uint64_t;
@@ -207,6 +195,10 @@ class Client {
   // An error that says so, with the server's version, if it does not serve the resource.
   Result<void> require(std::string_view api_version, std::string_view resource);
   ApiResult<AccessAnswer> mayI(const AccessQuestion& question);
+  // Which of these we may not do. Costs one request if the rules that hold in `name_space` grant
+  // everything. A question that they do not answer is asked by itself.
+  ApiResult<std::vector<AccessQuestion>> mayNot(const std::vector<AccessQuestion>& questions,
+                                                std::string_view name_space);
 
   // Whether the server answered the last exchange that ended, whatever it said. Any thread.
   bool answers() const;

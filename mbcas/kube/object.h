@@ -86,6 +86,11 @@ struct Object {
 };
 using ObjectPtr = std::shared_ptr<const Object>;
 
+// Of two versions of one object. They are decimal integers of any length.
+inline bool isNewer(std::string_view version, std::string_view than) {
+  return version.size() != than.size() ? version.size() > than.size() : version > than;
+}
+
 // "namespace/name", or "name" for a cluster-wide object: what work queues carry.
 std::string objectKey(std::string_view name_space, std::string_view name);
 inline std::string objectKey(const ObjectMeta& meta) {

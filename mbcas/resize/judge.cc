@@ -7,15 +7,10 @@ namespace {
 
 using kube::Pod;
 
-// Versions of one object are decimal integers of any length.
-bool isNewer(std::string_view version, std::string_view than) {
-  return version.size() != than.size() ? version.size() > than.size() : version > than;
-}
-
 // A kubelet before 1.34 does not say which generation it speaks of. Then any word that is newer
 // than the patch counts, and if nothing was changed there will be no newer one.
 bool mayHaveSeen(const Pod& pod, const Attempt& attempt) {
-  return !attempt.changed || isNewer(pod.meta.resource_version, attempt.resource_version);
+  return !attempt.changed || kube::isNewer(pod.meta.resource_version, attempt.resource_version);
 }
 
 bool speaksOf(std::int64_t observed_generation, const Pod& pod, const Attempt& attempt) {

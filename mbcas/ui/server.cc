@@ -194,8 +194,8 @@ class Server::Impl {
       ++cluster_number_;
     });
   }
-  void publish(std::string frame) {
-    change([&] { history_.add(std::move(frame)); });
+  void publish(std::string_view name, const std::string& data) {
+    change([&] { history_.add(event(name, data)); });
   }
 
   std::map<std::string, Answer, std::less<>> answers_;
@@ -343,7 +343,7 @@ class Server::Impl {
       while (text.size() < kAtOnce) {
         const std::optional<std::uint64_t> id = history_.next(connection.frame_seen);
         if (!id) break;
-        text += fmt::format("id: {}\nevent: frame\ndata: {}\n\n", *id, history_.frame(*id));
+        text += fmt::format("id: {}\n{}", *id, history_.frame(*id));
         connection.frame_seen = *id;
       }
       // After the frames, so that "over" comes after the last of them.
@@ -452,8 +452,11 @@ void Server::setStatus(std::string status) {
 void Server::setCluster(std::string picture) {
   impl_->setCluster(std::move(picture));
 }
-void Server::publish(std::string frame) {
-  impl_->publish(std::move(frame));
+void Server::publish(const std::string& frame) {
+  impl_->publish("frame", frame);
+}
+void Server::publishPicture(const std::string& picture) {
+  impl_->publish("cluster", picture);
 }
 
 }  // namespace mbcas::ui

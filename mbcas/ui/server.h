@@ -13,8 +13,9 @@
 //
 // The stream (GET /api/events) is text/event-stream. First comes the event `source`, what the
 // frames are of; `status` tells whether more of them come; `cluster` is a picture of which only the
-// newest counts; each `frame` has the next number as its id, and a page that comes back names the
-// last one it has in Last-Event-ID.
+// newest is sent, unless it is one of a recording; each `frame`, and each picture of a recording,
+// has the next number as its id, and a page that comes back names the last one it has in
+// Last-Event-ID.
 #pragma once
 
 #include <functional>
@@ -49,7 +50,9 @@ class Server {
   void describe(std::string source);
   void setStatus(std::string status);
   void setCluster(std::string picture);
-  void publish(std::string frame);
+  void publish(const std::string& frame);
+  // A picture that is kept as frames are, because it is one of a recording.
+  void publishPicture(const std::string& picture);
 
  private:
   class Impl;

@@ -159,6 +159,24 @@ TEST_F(ServerTest, StreamsWhatWasAndWhatComes) {
   EXPECT_FALSE(contains(again.until("third\n\n"), "id: 2\n"));
 }
 
+TEST_F(ServerTest, KeepsThePicturesOfARecordingAndOfOthersTheNewest) {
+  server.publishPicture("one");
+  server.publishPicture("two");
+  server.publish("state");
+  server.setCluster("old");
+  server.setCluster("new");
+  const std::string good = session();
+  Caller caller(server.port());
+  caller.say(stream(good));
+  const std::string& heard = caller.until("id: 3\nevent: frame\ndata: state\n\n");
+  EXPECT_TRUE(contains(heard,
+                       "id: 1\nevent: cluster\ndata: one\n\n"
+                       "id: 2\nevent: cluster\ndata: two\n\n"))
+      << heard;
+  EXPECT_TRUE(contains(heard, "event: cluster\ndata: new\n\n"));
+  EXPECT_FALSE(contains(heard, "old"));
+}
+
 TEST_F(ServerTest, SendsALongHistoryToAReaderThatTakesItsTime) {
   const std::string good = session();
   Caller caller(server.port());

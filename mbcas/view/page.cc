@@ -17,8 +17,11 @@ void Page::paragraph(const std::string& text) {
 }
 
 void Page::table(const std::vector<Row>& rows, const Cells& best) {
+  // With a sign before it, perhaps, and a unit behind it; a sentence may begin with a number, too.
   const auto isNumber = [](const std::string& cell) {
-    return !cell.empty() && cell[0] >= '0' && cell[0] <= '9';
+    constexpr std::size_t kLongest = 20;
+    const std::size_t sign = cell.starts_with('+') || cell.starts_with('-') ? 1 : 0;
+    return cell.size() > sign && cell.size() <= kLongest && cell[sign] >= '0' && cell[sign] <= '9';
   };
   std::vector<bool> numbers;
   for (std::size_t r = 1; r < rows.size(); ++r) {

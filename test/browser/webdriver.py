@@ -1,4 +1,5 @@
-"""A headless Chromium, driven through its own WebDriver server by the standard library alone.
+"""A headless Chromium, driven through its own WebDriver server by the standard library alone. And a
+headless Firefox, which is only looked at drawings with, by its own protocol (Marionette).
 
     with Browser(directory) as browser:
         browser.open("http://127.0.0.1:8080/")
@@ -10,6 +11,7 @@ import json
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -109,6 +111,11 @@ class Browser:
         self.command("POST", "/url", {"url": "about:blank"})
         self.command("POST", "/url", {"url": address})
 
+    def leave(self):
+        """What it shows; its complaints are forgotten."""
+        self.command("POST", "/url", {"url": "about:blank"})
+        self.complaints()
+
     def screen(self, width, height, dark=False):
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=False)
@@ -163,3 +170,72 @@ class Browser:
         own policy forbade."""
         entries = self.command("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+
+
+class Firefox:
+    """Opens addresses and runs scripts. `present()` says whether it is here."""
+    PROGRAM = "firefox-esr"
+
+    @classmethod
+    def present(cls):
+        return shutil.which(cls.PROGRAM) is not None
+
+    def __init__(self, directory):
+        profile = pathlib.Path(directory) / "firefox"
+        profile.mkdir()
+        # Any free port, which it writes down.
+        (profile / "user.js").write_text('user_pref("marionette.port", 0);\n'
+                                         'user_pref("datareporting.policy.firstRunURL", "");\n')
+        self.number = 0
+        self.connection = None
+        self.program = subprocess.Popen(
+            [self.PROGRAM, "--headless", "--marionette", "--no-remote", "--profile", profile],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.connection = socket.create_connection(("127.0.0.1", self._port(profile)),
+                                                       timeout=PATIENCE_S)
+            self.stream = self.connection.makefile("rb")
+            self._read()  # who it is
+            self._ask("WebDriver:NewSession", {})
+        except BaseException:
+            self.close()
+            raise
+
+    def _port(self, profile):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and self.program.poll() is None:
+            try:
+                return int((profile / "MarionetteActivePort").read_text())
+            except (OSError, ValueError):
+                time.sleep(0.1)
+        raise WebDriverError("Firefox did not start")
+
+    # A message is its length, a colon, and JSON.
+    def _read(self):
+        length = b""
+        while (digit := self.stream.read(1)) != b":":
+            if not digit:
+                raise WebDriverError("Firefox has ended")
+            length += digit
+        return json.loads(self.stream.read(int(length)))
+
+    def _ask(self, command, parameters):
+        self.number += 1
+        message = json.dumps([0, self.number, command, parameters]).encode()
+        self.connection.sendall(f"{len(message)}:".encode() + message)
+        _, _, error, result = self._read()
+        if error:
+            raise WebDriverError(f"{command}: {error.get('message')}")
+        return result
+
+    def open(self, address):
+        self._ask("WebDriver:Navigate", {"url": address})
+
+    def run(self, script, *arguments):
+        return self._ask("WebDriver:ExecuteScript", {"script": script, "args": arguments})["value"]
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.program.terminate()
+        self.program.wait()

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ from mbcas_cluster.guest import Guest
 from mbcas_cluster.run import Run
 
 SYSTEM = "mbcas-system"
+# Tests that run on the node of their cluster can run on a virtual machine with cgroup v2 as well.
+ON_V2 = os.environ.get("MBCAS_TEST_NODE") == "v2"
+INNER_SERVER = "https://10.0.0.1:443"  # as nodes of the cluster know it
 WAIT_S = 300  # for what only has to happen
 JUDGED_S = 150  # within judged(), which repeats what a busy machine has kept from happening
 
@@ -96,6 +100,23 @@ class Cluster:
     def up(self, *options):
         self.tool("up", "--name", self.name, "--owner", str(os.getpid()), *options)
         self._give_weight(self.run)
+
+    def up_for_pods(self, *options):
+        """With one node for pods: the native one, or a virtual machine in its place. Then the
+        native one has the control plane only."""
+        self.up(*options, *(["--vm"] if ON_V2 else []))
+        if ON_V2:
+            self.do("stop", "kubelet")
+            self.kubectl("delete", "node", self.name)
+
+    @property
+    def pods_run(self):
+        """The run whose node up_for_pods() left to pods."""
+        return Run.load(f"{self.name}-vm") if ON_V2 else self.run
+
+    def processes(self):
+        """/proc, as processes of that node see it."""
+        return Machine.of(self.pods_run).path("/proc") if ON_V2 else pathlib.Path("/proc")
 
     def join(self, node, *options):
         """Starts a further node, which `down` removes too, or one that was stopped."""
@@ -181,7 +202,8 @@ class Cluster:
         node_run = Run.load(pod["spec"]["nodeName"])  # of the same name
         qos = pod["status"]["qosClass"].lower()
         if node_run.state.get("vm"):
-            path = machine_path(node_run) / systemd_path(qos, pod["metadata"]["uid"], identifier)
+            path = Machine.of(node_run).path("/sys/fs/cgroup") / systemd_path(
+                qos, pod["metadata"]["uid"], identifier)
             return [path] if path.is_dir() else []
         path = pathlib.Path("kubepods") / ("" if qos == "guaranteed" else qos) / (
             "pod" + pod["metadata"]["uid"]) / (identifier or "")
@@ -214,24 +236,69 @@ def systemd_path(qos, uid, identifier=None):
 class MachinePath(pathlib.PurePosixPath):
     """A path in a virtual machine, with what tests need of files there."""
 
-    guest = None  # of the subclass that machine_path() makes
+    machine = None  # of the subclass that each machine has
 
     def is_dir(self):
-        return self.guest.call(["test", "-d", self])[0] == 0
+        return self.machine.read(self) is True
 
     def exists(self):
-        return self.guest.call(["test", "-e", self])[0] == 0
+        return self.machine.read(self) is not None
 
     def read_text(self):
-        code, text = self.guest.call(["cat", self])
+        text = self.machine.read(self)
+        if text is None or text is True:
+            raise FileNotFoundError(f"no file {self} in the machine")
+        return text
+
+    def write_text(self, text):
+        code, said = self.machine.guest.call(["sh", "-c", 'printf %s "$0" >"$1"', text, self])
         if code != 0:
-            raise FileNotFoundError(text.decode(errors="replace").strip())
-        return text.decode()
+            raise OSError(f"{self}: {said.decode(errors='replace')}")
 
 
-def machine_path(run):
-    """The root of the cgroup file system in the virtual machine that this node is."""
-    return type("PathIn", (MachinePath,), {"guest": Guest(run)})("/sys/fs/cgroup")
+class Machine:
+    """The virtual machine that a node is, as long as it runs."""
+
+    known = {}  # by name and the process that it runs in
+    lock = threading.Lock()
+
+    def __init__(self, run):
+        self.guest = Guest(run)
+        self.files = None
+        self.path = type("PathIn", (MachinePath,), {"machine": self})
+
+    @classmethod
+    def of(cls, run):
+        key = (run.id, run.state["supervisor"]["pid"])
+        with cls.lock:
+            if key not in cls.known:
+                cls.known[key] = cls(run)
+            return cls.known[key]
+
+    def read(self, path):
+        """As Files.read(). Where a connection was lost, which happens when the machine is busy for
+        long, there is another one."""
+        for last in (False, True):
+            with self.lock:
+                if self.files is None:
+                    self.files = self.guest.files()
+                files = self.files
+            try:
+                return files.read(path)
+            except OSError:
+                files.close()
+                with self.lock:
+                    if self.files is files:
+                        self.files = None
+                if last:
+                    raise
+
+    def put(self, source, path):
+        """Copies a file of this machine into the virtual one."""
+        with open(source, "rb", buffering=0) as file:
+            code, said = self.guest.call(
+                ["sh", "-c", 'cat >"$0" && chmod 755 "$0"', path], stdin=file)
+        check(code == 0, f"copying {source} to {path}: {said.decode(errors='replace')}")
 
 
 def read_quota(directory):
@@ -257,9 +324,15 @@ class Load:
     """A process in a container's cgroup, as if it ran in there."""
 
     def __init__(self, cluster, directories, threads=1, on_ms=100, period_ms=100):
+        workload = str(cluster.run.dir / "workload")
+        shape = ["burn", "--threads", str(threads), "--on-ms", str(on_ms), "--period-ms",
+                 str(period_ms)]
+        self.machine = getattr(directories[0], "machine", None)
+        if self.machine:
+            self._start_in_machine(workload, directories[0], shape)
+            return
         read, write = os.pipe()
-        command = [str(cluster.run.dir / "workload"), "burn", "--threads", str(threads),
-                   "--on-ms", str(on_ms), "--period-ms", str(period_ms)]
+        command = [workload, *shape]
         # Into the cgroup first, and only then, at a word, to work.
         self.process = subprocess.Popen(["sh", "-c", 'read -r word; exec "$@"', "sh", *command],
                                         stdin=read, preexec_fn=kernel.die_with_parent)
@@ -270,8 +343,24 @@ class Load:
         os.write(write, b"go\n")
         os.close(write)
 
+    def _start_in_machine(self, workload, directory, shape):
+        """On cgroup v2 a process is in one cgroup."""
+        program = "/run/mbcas-workload"
+        if not self.machine.path(program).exists():
+            self.machine.put(workload, program)
+        code, said = self.machine.guest.call(["bash", "-c", """
+            (echo $BASHPID >"$0/cgroup.procs" && exec "$@") </dev/null >/dev/null 2>&1 &
+            echo $!""", directory, program, *shape])
+        check(code == 0, f"a load in the machine: {said.decode(errors='replace')}")
+        self.pid = int(said)
+        self.began = time.time()
+
     def end(self):
-        if self.process.poll() is None:
+        if self.machine:
+            if self.pid:
+                self.machine.guest.call(["kill", "-KILL", self.pid])
+            self.pid = None
+        elif self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
@@ -356,17 +445,60 @@ class Daemon:
 
     def kill(self):
         """SIGKILL; it is started again."""
-        self.process.send_signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def stat(self):
+        """Its line of /proc; None while there is none."""
+        try:
+            return pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:
+            return None  # it has ended by itself, and is started again in a moment
 
     def stop(self, number=signal.SIGTERM):
         self.stopping.set()
         if self.process.poll() is None:
-            self.process.send_signal(number)
+            self.send(number)
         self.process.wait(timeout=180)
         self.thread.join()
         self.log.close()
         self.out.close()
         return self.process.returncode
+
+
+class MachineDaemon(Daemon):
+    """The same in a virtual machine."""
+
+    PLACE = "/run/mbcas"  # its files there have names that begin like this
+
+    def __init__(self, run, command, directory, name):
+        self.machine = Machine.of(run)
+        self.file = f"{self.PLACE}-{name}"
+        # One whose connection was lost may still run.
+        script = (f'[ ! -e {self.file}.pid ] || kill -KILL $(cat {self.file}.pid) 2>/dev/null; '
+                  f'echo $$ >{self.file}.pid; exec "$@" 2>>{self.file}.log')
+        super().__init__([TOOL, "exec", "--name", run.id, "--", "sh", "-c", script, "sh", *command],
+                         directory, name)
+
+    def send(self, number):
+        pid = self.machine.path(f"{self.file}.pid").read_text().strip()
+        self.machine.guest.call(["kill", f"-{int(number)}", pid])
+
+    def stat(self):
+        try:
+            pid = self.machine.path(f"{self.file}.pid").read_text().strip()
+            return self.machine.path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return None
+
+    def stop(self, number=signal.SIGTERM):
+        try:
+            self.log.write(self.machine.path(f"{self.file}.log").read_text())
+        except (OSError, ValueError):
+            pass  # there is none, or this was called before
+        return super().stop(number)
 
 
 def controller(binary, config, directory, *flags, lease=5):
@@ -381,9 +513,11 @@ def agent(binary, cluster, directory, *flags, joined=None):
     node_name = joined or cluster.node_name()
     name, server, command = "agent", None, [binary]
     if joined:
-        name, server = f"agent-{joined}", "https://10.0.0.1:443"
+        name, server = f"agent-{joined}", INNER_SERVER
         first = Run.load(joined).state["supervisor"]["pid"]
         command = ["nsenter", f"--net=/proc/{first}/ns/net", binary]
+    if ON_V2:
+        server = INNER_SERVER
     cluster.kubectl("apply", "-f", str(ROOT / "config" / "agent" / "rbac.yaml"))
     cluster.make_pod(name, [{"name": "main", "image": "mbcas.local/workload:1",
                              "imagePullPolicy": "Never"}], namespace=SYSTEM, nodeName=node_name,
@@ -392,8 +526,33 @@ def agent(binary, cluster, directory, *flags, joined=None):
     config = cluster.account_kubeconfig(
         "mbcas-agent", directory / f"{name}.kubeconfig", "--bound-object-kind", "Pod",
         "--bound-object-name", name, "--bound-object-uid", uid, server=server)
+    if ON_V2:
+        run = cluster.pods_run
+        ca = json.loads(pathlib.Path(config).read_text())["clusters"][0]["cluster"]
+        check("certificate-authority-data" in ca or "insecure-skip-tls-verify" in ca,
+              f"a kubeconfig that is complete in itself: {ca}")
+        for source, place in ((binary, "/run/mbcas-agent"), (config, "/run/mbcas-agent.config")):
+            Machine.of(run).put(source, place)
+        return MachineDaemon(run, ["/run/mbcas-agent", "--kubeconfig", "/run/mbcas-agent.config",
+                                   "--node-name", node_name, *flags], directory, name)
     return Daemon([*command, "--kubeconfig", config, "--node-name", node_name, "--cgroup-root",
                    cgroup_root(directory, node_name), *flags], directory, name)
+
+
+def agent_state(cluster, path):
+    """What the agent shows on its socket."""
+    if ON_V2:
+        code, said = Machine.of(cluster.pods_run).guest.call(
+            ["/run/mbcas-agent", "observe", "--once", "--state-socket", path])
+        check(code == 0, f"mbcas-agent observe: {said.decode(errors='replace')}")
+        return json.loads(said)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(60)
+        connection.connect(path)
+        parts = []
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return json.loads(b"".join(parts))
 
 
 def cgroup_root(directory, node_name):
@@ -422,9 +581,18 @@ def make_images(binaries, directory):
     return None
 
 
+def why_impossible():
+    """Why no node for the test can run here, or None."""
+    if not ON_V2:
+        return node.why_impossible()
+    if os.environ.get("MBCAS_SOAK") != "1":
+        return "takes minutes: MBCAS_SOAK=1, as in make soak"
+    return node.why_no_machine()
+
+
 def run_test(test, main):
     """Skips where no node can run; else calls main(cluster, directory) with one that is not up."""
-    reason = node.why_impossible()
+    reason = why_impossible()
     if reason:
         print(f"SKIP: {reason}")
         sys.exit(77)

@@ -216,10 +216,10 @@ TEST_F(AgentApiTest, ADeletedAllocationComesBackAndAnEndedPodIsForgotten) {
   const auto pod = addPod("web");
   startAgentAndWait();
   ASSERT_TRUE(eventually([&] { return allocation(*pod) != nullptr; }));
-  // Who knows the bounds has seen the object, and misses it at once.
   setBounds(*pod, {.managed = true, .floor = 100_m, .ceiling = 4000_m});
   ASSERT_TRUE(eventually([&] { return allocation(*pod)->wanted.has_value(); })) << everything(*pod);
   ASSERT_TRUE(admin->remove<PodAllocation>(ns, pod->meta.uid));
+  mark(*pod);
   EXPECT_TRUE(eventually([&] { return allocation(*pod) != nullptr; })) << agent->err();
   ASSERT_TRUE(admin->remove<Pod>(ns, "web", {.grace_seconds = 0}));
   ASSERT_TRUE(eventually([&] { return !admin->get<Pod>(ns, "web"); }));
@@ -408,8 +408,8 @@ TEST_F(AgentApiTest, SaysWhatIsMissing) {
   kubectl("delete clusterrolebinding mbcas-agent");
   startAgent();
   EXPECT_EQ(agent->wait(), 1);
-  EXPECT_NE(agent->err().find("not permitted: list pods, list nodes, list podallocations."
-                              "allocation.mbcas.io, watch pods"),
+  EXPECT_NE(agent->err().find("not permitted: list pods, list nodes, watch pods, watch nodes, "
+                              "get podallocations.allocation.mbcas.io"),
             std::string::npos)
       << agent->err();
   EXPECT_NE(agent->err().find("config/agent/rbac.yaml"), std::string::npos);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "mbcas/kube/informer.h"
+#include "mbcas/podallocation/marks.h"
 #include "test/integration/controller_fixture.h"
 #include "test/support/command.h"
 #include "test/support/fake_cgroups.h"
@@ -201,6 +202,19 @@ class AgentTest : public ControllerTest {
     ASSERT_TRUE(written) << written.error().describe();
   }
 
+  // As the controller tells the agent that the object of this pod has changed.
+  void mark(const Pod& pod) {
+    const std::string mark = fmt::format("{}:{}", ++marks, pod.meta.uid.view());
+    const auto written = admin->patch<kube::Lease>(
+        kSystem, fmt::format("mbcas-agent-{}", kNode), kube::PatchType::kMerge,
+        nlohmann::json{
+            {"metadata",
+             {{"annotations", {{std::string(podallocation::kChangedAnnotation), mark}}}}}}
+            .dump(),
+        {});
+    ASSERT_TRUE(written) << written.error().describe();
+  }
+
   std::string everything(const Pod& pod) { return describe(pod) + agent->err() + agent->out(); }
 
   // What follows new bounds (a wanted limit, a reason) has been written when nothing is for 20 s.
@@ -216,6 +230,7 @@ class AgentTest : public ControllerTest {
 
   static inline std::string agent_config;
   static inline int processes = 0;
+  int marks = 0;
   std::string probe_socket;  // of the agent that was started last
   FakeCgroups cgroups;
   std::mutex known_mutex;

@@ -94,6 +94,24 @@ TEST_F(KubeApiTest, AsksWhatItMay) {
   EXPECT_EQ(Client(loop, config, clock).get<Pod>(ns, "p").error().code, 401);
 }
 
+TEST_F(KubeApiTest, AsksForManyPermissionsAtOnce) {
+  const std::vector<AccessQuestion> questions = {
+      {.verb = "patch", .resource = "pods", .subresource = "resize"},
+      {.verb = "list", .group = "apps", .resource = "deployments"},
+      {.verb = "create",
+       .group = "authorization.k8s.io",
+       .resource = "selfsubjectaccessreviews"},  // everybody may
+  };
+  const auto of_admin = admin->mayNot(questions, ns);
+  ASSERT_TRUE(of_admin) << of_admin.error().describe();
+  EXPECT_TRUE(of_admin->empty());
+  config.token = plane->userTokens().at("nobody");
+  const auto of_nobody = Client(loop, config, clock).mayNot(questions, ns);
+  ASSERT_TRUE(of_nobody) << of_nobody.error().describe();
+  ASSERT_EQ(of_nobody->size(), 2u);
+  EXPECT_EQ(of_nobody->front().subresource, "resize");
+}
+
 TEST_F(KubeApiTest, Impersonates) {
   config.impersonate.user = "nobody";
   EXPECT_FALSE(Client(loop, config, clock).mayI({.verb = "get", .resource = "pods"})->allowed);

@@ -2,22 +2,24 @@
 
 import {byId, setAttribute, setHidden, setText} from './dom.js';
 import {ClusterView, nodeLink} from './cluster.js';
-import {Course, readState} from './course.js';
+import {Course, Pictures, readState, recordingOf} from './course.js';
 import {clock, duration} from './format.js';
 import {NodeView, place} from './node.js';
 import {PodView} from './pod.js';
+import {PodTable} from './pods.js';
 import {Refused, Stream, ask, openSession} from './stream.js';
 
 const PLAY_PAUSE = 200; // ms for each state
 
-const MOST_COURSES = 4;
+const MOST_COURSES = 4;    // of nodes, live; a recording is bounded itself
+const PODS_IN_LINE = 500;
 const FOLLOW = 5000; // ms; mbcas ui forgets a node that is not asked for in 20 s
 
 // Of a cluster a course for each node that was shown, the last one shown at the end.
 const courses = new Map();
 let course = new Course();
+const pictures = new Pictures();
 const page = {
-  cluster: null, // the newest picture of it
   session: '',
   source: {},
   connection: 'connecting',
@@ -47,7 +49,9 @@ function redraw() {
 }
 
 const nodeView = new NodeView(question => ask(page.session, '/api/what-if', question), redraw);
-const clusterView = new ClusterView(redraw);
+const askPods = question => ask(page.session, '/api/pods', question);
+const clusterView = new ClusterView(redraw, askPods);
+const podTable = new PodTable(askPods, redraw);
 const podView = new PodView(
     (state, pod) => ask(page.session, '/api/explain',
         {...pod, node: state.node, time: state.time, market: state.market}),
@@ -67,16 +71,28 @@ function route() {
   return {node: read(found?.[1]), pod: read(found?.[2])};
 }
 
-const ofCluster = () => page.source.kind === 'cluster';
+const ofCluster = () => page.source.cluster === true;
+// All of it has come, or comes by itself.
+const isRecorded = () => page.source.kind === 'recording';
+// Of what is shown: of the node, or of the whole cluster.
+const timeline = () => (ofCluster() && place.node === '' ? pictures : course);
+
+function courseOf(node) {
+  let found = courses.get(node);
+  if (!found) courses.set(node, found = new Course());
+  return found;
+}
 
 // The course of the node that is shown, of which there may be nothing yet.
 function chooseCourse(node) {
   if (place.node === node) return;
   place.node = node;
-  course = courses.get(node) ?? new Course();
-  courses.delete(node);
-  courses.set(node, course);
-  while (courses.size > MOST_COURSES) courses.delete(courses.keys().next().value);
+  if (node !== '') {
+    course = courseOf(node);
+    courses.delete(node);
+    courses.set(node, course);
+    while (!isRecorded() && courses.size > MOST_COURSES) courses.delete(courses.keys().next().value);
+  }
   stopPlaying();
   page.follow = true;
   tellNode();
@@ -85,6 +101,8 @@ function chooseCourse(node) {
 // The server follows only the nodes that are shown.
 async function tellNode() {
   if (!ofCluster() || !place.node || !page.session || page.connection !== 'live') return;
+  if (course.states.length === 0) podTable.ask(place.node);
+  if (isRecorded()) return;
   try {
     await ask(page.session, '/api/follow', {node: place.node});
   } catch { /* It is told again soon. */ }
@@ -94,43 +112,49 @@ function draw() {
   const {node, pod: key} = route();
   if (ofCluster()) chooseCourse(node ?? '');
   drawStatus();
-  const wide = ofCluster() && node === null;
-  setHidden(byId('cluster'), !wide || !page.cluster);
-  setHidden(document.querySelector('footer'), wide);
-  setHidden(byId('save'), wide);
+  drawTime();
+  const wide = ofCluster() && place.node === '';
+  const any = timeline().states.length > 0;
+  setHidden(byId('cluster'), !wide || !any);
+  setHidden(byId('node'), wide || !any || key !== null);
+  setHidden(byId('pod'), wide || !any || key === null);
+  const unseen = !wide && !any && ofCluster();
+  setHidden(byId('plain'), !unseen);
+  setHidden(document.querySelector('footer'), unseen);
+  setHidden(byId('save'), unseen);
+  setHidden(byId('message'), any);
+  setHidden(byId('message-back'), !unseen);
   setHidden(byId('to-cluster'), !ofCluster());
   setAttribute(byId('home'), 'href', ofCluster() ? '#/cluster' : '#/node');
   setAttribute(byId('to-node'), 'href', ofCluster() ? nodeLink(node ?? '') : '#/node');
+  let name = key ?? place.node;
   if (wide) {
-    for (const id of ['node', 'pod']) setHidden(byId(id), true);
-    setHidden(byId('message'), page.cluster !== null);
-    if (page.cluster) clusterView.draw(page.cluster, Date.now());
-    document.title = 'Cluster – MBCAS';
-    return;
-  }
-  drawTime();
-  const any = course.states.length > 0;
-  setHidden(byId('message'), any);
-  setHidden(byId('node'), !any || key !== null);
-  setHidden(byId('pod'), !any || key === null);
-  setHidden(byId('message-back'), any || !ofCluster());
-  if (!any) {
-    if (ofCluster() && page.connection === 'live') {
-      const notes = page.cluster?.notes ?? [];
-      setText(byId('message-text'), notes.length ? notes.join(' ')
-        : `Waiting for what the agent of ${node} sees…`);
+    name = 'Cluster';
+    const newest = page.follow && !isRecorded();
+    const picture = pictures.get(page.number);
+    if (picture) clusterView.draw(picture, newest ? Date.now() : picture.at);
+  } else if (any) {
+    const state = course.get(page.number);
+    if (key === null) {
+      nodeView.draw(state);
+    } else {
+      podView.draw(course, page.number, key);
     }
-    return;
+    name ||= state.data.node;
+  } else if (unseen) {
+    drawUnseen(node, key);
   }
-  const state = course.get(page.number);
-  if (key === null) {
-    nodeView.draw(state);
-  } else {
-    podView.draw(course, page.number, key);
-  }
-  const name = key ?? (state.data.node || 'node');
-  const title = `${name.slice(0, 100)} – MBCAS`;
+  const title = `${(name || 'node').slice(0, 100)} – MBCAS`;
   if (document.title !== title) document.title = title;
+}
+
+// A node about which no agent tells anything: what there is without it, and what is missing.
+function drawUnseen(node, key) {
+  podTable.draw(node, key);
+  const notes = pictures.states.at(-1)?.notes ?? [];
+  let text = notes.length ? notes.join(' ') : `Waiting for what the agent of ${node} sees…`;
+  if (isRecorded()) text = 'Nothing of this node was recorded but its PodAllocations.';
+  if (isRecorded() || page.connection === 'live') setText(byId('message-text'), text);
 }
 
 function drawStatus() {
@@ -147,20 +171,21 @@ function drawStatus() {
 }
 
 function drawTime() {
-  const many = course.states.length;
-  if (page.follow) page.number = course.last;
-  page.number = Math.min(Math.max(page.number, course.first), Math.max(course.last, course.first));
+  const line = timeline();
+  const many = line.states.length;
+  if (page.follow) page.number = line.last;
+  page.number = Math.min(Math.max(page.number, line.first), Math.max(line.last, line.first));
   const scrubber = byId('scrubber');
   scrubber.disabled = many < 2;
   scrubber.max = Math.max(many - 1, 0);
-  scrubber.value = page.number - course.first;
+  scrubber.value = page.number - line.first;
   byId('save').disabled = many === 0;
   byId('play').disabled = many < 2;
   byId('newest').disabled = page.follow || many === 0;
   setText(byId('play'), page.follow || page.playing ? 'Pause' : 'Play');
-  const state = course.get(page.number);
+  const state = line.get(page.number);
   if (!state) return setText(byId('moment'), '');
-  const behind = course.states.at(-1).at - state.at;
+  const behind = line.states.at(-1).at - state.at;
   const where = page.follow ? 'the newest' : `${duration(behind)} before the newest`;
   setText(byId('moment'), `${clock(state.at)}, ${where}`);
   setAttribute(scrubber, 'aria-valuetext', `${clock(state.at)}, ${where}`);
@@ -188,24 +213,44 @@ function follow() {
 function playOrPause() {
   if (page.follow || page.playing) return show(page.number);
   // At the end it begins again.
-  if (page.number >= course.last) page.number = course.first;
+  if (page.number >= timeline().last) page.number = timeline().first;
   page.playing = setInterval(() => {
-    if (page.number >= course.last) return follow();
+    if (page.number >= timeline().last) return follow();
     ++page.number;
     redraw();
   }, PLAY_PAUSE);
   redraw();
 }
 
-function save() {
+// Of a cluster its pictures, its pods as they are now, and the nodes that were shown.
+async function linesToSave() {
+  if (!ofCluster() || place.node !== '') return course.lines();
+  const lines = pictures.lines();
+  const {pods} = await askPods({});
+  for (let i = 0; i < pods.length; i += PODS_IN_LINE) {
+    lines.push(JSON.stringify({clusterPods: pods.slice(i, i + PODS_IN_LINE)}));
+  }
+  for (const each of courses.values()) lines.push(...each.lines());
+  return lines;
+}
+
+async function save() {
   const title = place.node || page.source.title || course.states.at(-1)?.data.node || 'node';
-  const name = title.replace(/[^\w.-]+/g, '-');
-  const url = URL.createObjectURL(new Blob([course.text(title)], {type: 'application/x-ndjson'}));
+  const name = title.replace(/^https?:\/\//, '').replace(/[^\w.-]+/g, '-');
+  byId('save').disabled = true;
+  let text;
+  try {
+    text = recordingOf(title, await linesToSave());
+  } catch {
+    return redraw(); // Without a connection pods cannot be asked for.
+  }
+  const url = URL.createObjectURL(new Blob([text], {type: 'application/x-ndjson'}));
   const link = document.createElement('a');
   link.href = url;
   link.download = `${name.slice(0, 60)}.mbcas`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
+  redraw();
 }
 
 function readEvent(name, data) {
@@ -213,7 +258,8 @@ function readEvent(name, data) {
   if (name === 'frame') {
     const state = readState(data);
     // Of a cluster there may be nodes that only another page shows.
-    const of = ofCluster() ? courses.get(state?.data.node ?? '') : course;
+    const name = state?.data.node ?? '';
+    const of = !ofCluster() ? course : isRecorded() ? courseOf(name) : courses.get(name);
     of?.add(state);
   } else {
     let value = {};
@@ -222,7 +268,9 @@ function readEvent(name, data) {
     } catch { /* It says nothing then. */ }
     if (name === 'source') page.source = value;
     if (name === 'status') page.status = value;
-    if (name === 'cluster') page.cluster = value;
+    if (name === 'cluster') {
+      pictures.add(value, value.time ? Date.parse(value.time) : Date.now(), isRecorded());
+    }
   }
   redraw();
 }
@@ -230,9 +278,12 @@ function readEvent(name, data) {
 async function start() {
   byId('play').addEventListener('click', playOrPause);
   byId('newest').addEventListener('click', follow);
-  setInterval(tellNode, FOLLOW);
+  setInterval(() => {
+    tellNode();
+    redraw(); // Durations go on, also where nothing else changes.
+  }, FOLLOW);
   byId('save').addEventListener('click', save);
-  byId('scrubber').addEventListener('input', event => show(course.first + Number(event.target.value)));
+  byId('scrubber').addEventListener('input', event => show(timeline().first + Number(event.target.value)));
   addEventListener('hashchange', () => {
     // To a view that is another page for its reader.
     scrollTo(0, 0);

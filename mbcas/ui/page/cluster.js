@@ -2,7 +2,8 @@
 // namespaces. There may be thousands of nodes, so a tile is changed only when what it says does.
 
 import {KeyedList, byId, element, setAttribute, setHidden, setText} from './dom.js';
-import {duration} from './format.js';
+import {cores, duration} from './format.js';
+import {PodSearch} from './pods.js';
 
 export const nodeLink = node => `#/node/${encodeURIComponent(node)}`;
 
@@ -25,39 +26,47 @@ export function levelOf({price}) {
   return price < REQUEST / 2 ? LEVELS[1] : price < REQUEST ? LEVELS[2] : LEVELS[3];
 }
 
-// "1.25 CPU"
-const cores = millicores => `${(millicores / 1000).toLocaleString([], {maximumFractionDigits: 2})} CPU`;
 const pods = count => (count === 1 ? '1 pod' : `${count} pods`);
 
-function wordsOf(node, now) {
+function wordsOf(node) {
   const words = [];
   if (!node.ready) words.push('not ready');
   if (node.price === null) words.push('overloaded');
   if (node.price > 0) words.push(`price ${node.price.toPrecision(3)}`);
   if (node.bound > 0) words.push(`${node.bound} bound`);
-  if (node.shortSince) words.push(`for ${duration(Math.max(0, now - node.shortSince))}`);
   if (node.failed > 0) words.push(`${node.failed} failed`);
   if (words.length === 0) words.push(pods(node.pods));
   return words.join(', ');
+}
+
+// How much is missing, and since when.
+function missingOf(node, now) {
+  const words = [];
+  if (node.held > 0) words.push(`${cores(node.held)} held back`);
+  if (node.shortSince) words.push(`for ${duration(Math.max(0, now - node.shortSince))}`);
+  return words.join(' ');
 }
 
 class Tile {
   constructor({node}) {
     this.mark = element('span', {'class': 'level', 'aria-hidden': 'true'});
     this.words = element('span', {'class': 'words'});
-    this.link = element('a', {href: nodeLink(node)}, element('span', {'class': 'name'}, node), this.mark, this.words);
+    this.missing = element('span', {'class': 'words missing'});
+    this.link = element('a', {href: nodeLink(node)}, element('span', {'class': 'name'}, node), this.mark,
+        this.words, this.missing);
     this.root = element('li', {'class': 'tile'}, this.link);
     this.said = '';
   }
-  update(node) {
+  update({of: node, words, missing}) {
     const {kind, mark} = levelOf(node);
-    const said = `${kind} ${node.ready} ${node.words}`;
+    const said = `${kind} ${node.ready} ${words} ${missing}`;
     if (said === this.said) return;
     this.said = said;
     setAttribute(this.root, 'data-level', kind);
     setAttribute(this.root, 'data-ready', node.ready);
     setText(this.mark, mark);
-    setText(this.words, node.words);
+    setText(this.words, words);
+    setText(this.missing, missing);
   }
 }
 
@@ -73,7 +82,15 @@ class Figure {
   }
 }
 
-const COLUMNS = {pods: 'pods', have: 'have', wanted: 'would have', held: 'held back', bound: 'bound', failed: 'failed'};
+const COLUMNS = {pods: 'pods', use: 'use', have: 'have', wanted: 'would have', held: 'held back', bound: 'bound', failed: 'failed'};
+
+const AMOUNTS = new Set(['have', 'wanted', 'held']);
+
+// Not every decision tells the pod's use.
+function useOf({pods: all, use, useTold}) {
+  if (!useTold) return '–';
+  return useTold < all ? `≥ ${cores(use)}` : cores(use);
+}
 
 class Row {
   constructor({namespace}) {
@@ -84,8 +101,7 @@ class Row {
   }
   update(sum) {
     for (const {name, cell} of this.cells) {
-      const amount = name === 'have' || name === 'wanted' || name === 'held';
-      setText(cell, amount ? cores(sum[name]) : sum[name]);
+      setText(cell, name === 'use' ? useOf(sum) : AMOUNTS.has(name) ? cores(sum[name]) : sum[name]);
     }
   }
 }
@@ -100,7 +116,9 @@ const ORDERS = {
 };
 
 export class ClusterView {
-  constructor(redraw) {
+  // findPods(text) answers with pods by their names.
+  constructor(redraw, findPods) {
+    this.search = new PodSearch(byId('found-pods'), findPods);
     this.figures = new KeyedList(byId('cluster-figures'), item => new Figure(item));
     this.tiles = new KeyedList(byId('tiles'), node => new Tile(node));
     this.rows = new KeyedList(byId('namespaces'), sum => new Row(sum));
@@ -110,7 +128,10 @@ export class ClusterView {
     });
     byId('legend-levels').append(...LEVELS.map(({kind, mark, text}) => element('li', {},
         element('span', {'class': 'swatch', 'data-level': kind, 'aria-hidden': 'true'}, mark), text)));
-    byId('find-node').addEventListener('input', redraw);
+    byId('find-node').addEventListener('input', event => {
+      this.search.ask(event.target.value);
+      redraw();
+    });
     byId('sort-node').addEventListener('change', redraw);
     byId('only-short').addEventListener('change', redraw);
   }
@@ -121,9 +142,9 @@ export class ClusterView {
     const nodes = picture.nodes ?? [];
     const shown = nodes.filter(node =>
       node.node.toLowerCase().includes(wanted) && (!only || levelOf(node) !== LEVELS[0]));
-    for (const node of shown) node.words = wordsOf(node, now);
     shown.sort(ORDERS[byId('sort-node').value] ?? ORDERS.price);
-    this.tiles.update(shown, ({node}) => node);
+    const tiles = shown.map(of => ({node: of.node, of, words: wordsOf(of), missing: missingOf(of, now)}));
+    this.tiles.update(tiles, ({node}) => node);
     setText(byId('tiles-count'), `${shown.length} of ${nodes.length}`);
     setHidden(byId('no-node'), shown.length > 0 || nodes.length === 0);
     const sums = (picture.namespaces ?? []).filter(({namespace}) => namespace.toLowerCase().includes(wanted))
@@ -144,7 +165,8 @@ function figuresOf(nodes) {
   return [
     {label: 'Nodes', value: nodes.length, rule: `${cores(sum('capacity'))} allocatable`},
     {label: 'Short of CPU', value: short, rule: short === 1 ? 'node' : 'nodes'},
-    {label: 'Managed pods', value: sum('pods'), rule: `limits of ${cores(sum('have'))}`},
+    {label: 'Managed pods', value: sum('pods'), rule: `limits of ${cores(sum('have'))}, use ${useOf(
+        {pods: sum('pods'), use: sum('use'), useTold: sum('useTold')})}`},
     {label: 'Held back', value: cores(sum('held')), rule: 'of what they would have, by bounds and scarcity'},
     {label: 'Bound', value: pods(sum('bound')), rule: 'for pods that matter more'},
     {label: 'Failed', value: pods(sum('failed')), rule: 'whose limit cannot be changed'},

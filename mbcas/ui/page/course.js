@@ -48,11 +48,67 @@ export class Course {
       ({at: state.at, number: this.dropped + i, pod: state.byKey.get(key) ?? null}));
   }
 
-  // As `mbcas ui FILE` reads it.
-  text(title) {
-    const lines = [JSON.stringify({mbcasRecording: 1, title})];
-    for (const state of this.states) lines.push(JSON.stringify(state.data));
-    return `${lines.join('\n')}\n`;
+  // As `mbcas ui FILE` reads it: a line for each state.
+  lines() { return this.states.map(({data}) => JSON.stringify(data)); }
+}
+
+const MOST_PICTURES = 7200;
+const MOST_REFERENCES = 4 << 20; // to nodes, over all pictures
+
+// What was seen of a cluster: its pictures, oldest first. A node that is as it was before is kept
+// once, however many pictures it is in.
+export class Pictures {
+  constructor() {
+    this.states = []; // {at, nodes, namespaces, notes}
+    this.dropped = 0;
+    this.references = 0;
+    this.newest = new Map(); // by name: {node, text}
+  }
+
+  // Of a recording every picture after the first one tells only what has changed.
+  add(picture, at, changesOnly) {
+    const last = this.states.at(-1);
+    if (!Number.isFinite(at) || last && at < last.at) return;
+    const now = changesOnly && last ? new Map(this.newest) : new Map();
+    for (const node of picture.nodes ?? []) {
+      const text = JSON.stringify(node);
+      const before = this.newest.get(node.node);
+      now.set(node.node, before?.text === text ? before : {node, text});
+    }
+    for (const name of picture.gone ?? []) now.delete(name);
+    this.newest = now;
+    const state = {
+      at, nodes: [...now.values()].map(({node}) => node),
+      namespaces: picture.namespaces ?? [], notes: picture.notes ?? [],
+    };
+    this.states.push(state);
+    this.references += state.nodes.length;
+    while (this.states.length > 1 &&
+           (this.states.length > MOST_PICTURES || this.references > MOST_REFERENCES)) {
+      this.references -= this.states.shift().nodes.length;
+      ++this.dropped;
+    }
+  }
+
+  get first() { return this.dropped; }
+  get last() { return this.dropped + this.states.length - 1; }
+  get(number) { return this.states[number - this.dropped]; }
+
+  // As `mbcas ui FILE` reads it: a line for each picture.
+  lines() {
+    let before = new Map();
+    return this.states.map(({at, nodes, namespaces, notes}) => {
+      const now = new Map(nodes.map(node => [node.node, node]));
+      const cluster = {
+        time: new Date(at).toISOString(),
+        nodes: nodes.filter(node => before.get(node.node) !== node),
+        namespaces, notes,
+      };
+      const gone = [...before.keys()].filter(name => !now.has(name));
+      if (gone.length) cluster.gone = gone;
+      before = now;
+      return JSON.stringify({cluster});
+    });
   }
 }
 
@@ -69,6 +125,11 @@ export function readState(text) {
   const byKey = new Map();
   for (const pod of data.pods ?? []) byKey.set(nameOf(pod), pod);
   return {at, data, byKey, characters: text.length};
+}
+
+// A recording of what is in these lines.
+export function recordingOf(title, lines) {
+  return `${[JSON.stringify({mbcasRecording: 1, title}), ...lines].join('\n')}\n`;
 }
 
 // Where what a pod should have, or has, became another: {at, number, from, to, why}.

@@ -49,35 +49,57 @@ export function setStyle(target, name, value) {
   if (target.style[name] !== value) target.style[name] = value;
 }
 
-// One child for each item, in their order; a child stays the same as long as its key is there.
+// Which of the numbers can stay where they are so that as few as possible of the others have to move
+// for all of them to ascend: a longest ascending part. Negative ones are none of it.
+export function ascending(numbers) {
+  const ends = [];    // where the best part of each length ends
+  const before = [];  // the one before each in its part
+  numbers.forEach((number, i) => {
+    if (number < 0) return;
+    let from = 0;
+    let to = ends.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (numbers[ends[middle]] < number) from = middle + 1;
+      else to = middle;
+    }
+    before[i] = from > 0 ? ends[from - 1] : -1;
+    ends[from] = i;
+  });
+  const stays = new Set();
+  for (let i = ends.length ? ends.at(-1) : -1; i >= 0; i = before[i]) stays.add(i);
+  return stays;
+}
+
+// One child for each item, in their order; a child stays the same as long as its key is there, and is
+// moved only if it must be.
 export class KeyedList {
   constructor(parent, make) {
     this.parent = parent;
     this.make = make; // item => {root, update(item)}
-    this.children = new Map();
+    this.children = new Map(); // in their order
   }
   update(items, keyOf) {
-    const kept = new Set();
-    let place = this.parent.firstElementChild;
+    let place = 0;
+    for (const child of this.children.values()) child.place = place++;
+    const children = new Map();
     for (const item of items) {
       const key = keyOf(item);
-      kept.add(key);
-      let child = this.children.get(key);
-      if (!child) {
-        child = this.make(item);
-        this.children.set(key, child);
-      }
-      child.update(item);
-      if (child.root === place) {
-        place = place.nextElementSibling;
-      } else {
-        this.parent.insertBefore(child.root, place);
-      }
+      const child = this.children.get(key) ?? {shown: this.make(item), place: -1};
+      children.set(key, child);
+      child.shown.update(item);
     }
-    for (const [key, child] of this.children) {
-      if (kept.has(key)) continue;
-      child.root.remove();
-      this.children.delete(key);
+    for (const [key, {shown}] of this.children) {
+      if (!children.has(key)) shown.root.remove();
+    }
+    this.children = children;
+    const wanted = [...children.values()];
+    const stays = ascending(wanted.map(child => child.place));
+    let next = null;
+    for (let i = wanted.length - 1; i >= 0; --i) {
+      const {root} = wanted[i].shown;
+      if (!stays.has(i)) this.parent.insertBefore(root, next);
+      next = root;
     }
   }
 }

@@ -4,6 +4,11 @@ export function cpu(millicores) {
   return millicores === null || millicores === undefined ? '–' : `${Math.round(millicores)}m`;
 }
 
+// "1.25 CPU"
+export function cores(millicores) {
+  return `${(millicores / 1000).toLocaleString([], {maximumFractionDigits: 2})} CPU`;
+}
+
 export function price(market) {
   if (market.price === null || market.price === undefined) return 'overloaded';
   return market.price === 0 ? '0' : market.price.toPrecision(3);

@@ -37,6 +37,11 @@ export class PodView {
     this.blocked = new Plot(byId('blocked-plot'), [
       {name: 'held back', kind: 'blocked', area: true, value: pod => pod.blocked ?? null},
     ], value => `${Math.round(value)} ms/s`, pick);
+    const share = part => (part === null || part === undefined ? null : part * 100);
+    this.waiting = new Plot(byId('wait-plot'), [
+      {name: 'some thread waits', kind: 'pressure', area: true, value: pod => share(pod.pressure)},
+      {name: 'not for its own limit', kind: 'contention', value: pod => share(pod.contention)},
+    ], value => `${Math.round(value)} %`, pick);
     this.decisions = new KeyedList(byId('decisions'), item => new Decision(item, pick));
     this.asked = null;
     this.pending = null;
@@ -51,6 +56,9 @@ export class PodView {
     const found = decisionsIn(entries);
     this.cpu.draw(entries, found, number);
     this.blocked.draw(entries, [], number);
+    // Without PSI the kernel does not tell it.
+    setHidden(byId('wait-plot'), !entries.some(({pod: seen}) => Number.isFinite(seen?.pressure)));
+    this.waiting.draw(entries, [], number);
     this.decisions.update(found.slice(-MOST_DECISIONS).reverse(), item => item.number);
     setHidden(byId('no-decisions'), found.length > 0);
     const summary = byId('pod-summary');

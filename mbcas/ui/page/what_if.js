@@ -1,7 +1,7 @@
 // What if: other weights, bounds or capacity, and hogs. The law itself answers on the server; nothing
 // is applied.
 
-import {byId, element, setHidden, setText} from './dom.js';
+import {byId, element, setAttribute, setHidden, setText} from './dom.js';
 import {clock, cpu, nameOf} from './format.js';
 import {wantOf} from './market.js';
 
@@ -16,6 +16,9 @@ const FIELDS = [
   {key: 'ceiling', label: 'ceiling, m', least: 0, most: 1e7, of: pod => pod.managed},
   {key: 'demand', label: 'wants, m', least: 0, most: 1e7, of: () => true},
 ];
+
+const DRAG = 100;     // positions of a slider; in the middle is what the question began with
+const WIDEST = 8;     // times that, at its ends
 
 const tidy = number => Number(number.toPrecision(4));
 
@@ -53,6 +56,32 @@ function questionOf(data) {
   return {capacity: market.wholeMachine === false ? data.capacity ?? 0 : market.capacity ?? 0, pods};
 }
 
+// A number by dragging. From the middle, which is `begin`, to its ends the steps multiply; where it
+// begins with nothing they add up to `most` instead.
+class Slider {
+  constructor(label, {least, most: greatest}, begin, most, taken) {
+    this.begin = begin;
+    this.most = most || 1000;
+    this.root = element('input', {type: 'range', min: 0, max: DRAG, step: 1, 'aria-label': `${label}, to drag`});
+    this.show(begin);
+    this.root.addEventListener('input', () => {
+      const at = this.root.valueAsNumber;
+      const number = begin > 0 ? begin * WIDEST ** (2 * at / DRAG - 1) : this.most * at / DRAG;
+      const shown = tidy(Math.min(Math.max(number, least), greatest));
+      setAttribute(this.root, 'aria-valuetext', shown);
+      taken(at === DRAG / 2 && begin > 0 ? begin : shown);
+    });
+  }
+  // Where the number was given in another way.
+  show(number) {
+    if (!(number >= 0)) return;
+    const at = this.begin > 0 ? (Math.log(number / this.begin) / Math.log(WIDEST) + 1) * DRAG / 2
+      : number / this.most * DRAG;
+    this.root.value = Math.min(Math.max(at, 0), DRAG);
+    setAttribute(this.root, 'aria-valuetext', tidy(number));
+  }
+}
+
 export class WhatIf {
   // ask(question) answers with a price and what each pod gets.
   constructor(ask) {
@@ -65,7 +94,10 @@ export class WhatIf {
     this.box.addEventListener('toggle', () => this.box.open && this.begin());
     byId('what-if-again').addEventListener('click', () => this.begin());
     byId('what-if-hog').addEventListener('click', () => this.addHog());
-    this.capacity.addEventListener('input', () => this.change());
+    this.capacity.addEventListener('input', () => {
+      this.slider?.show(this.capacity.valueAsNumber);
+      this.change();
+    });
   }
 
   // The state that a new question begins with.
@@ -81,6 +113,12 @@ export class WhatIf {
     this.before = null;
     this.hogs = 0;
     this.capacity.value = this.question.capacity;
+    this.slider?.root.remove();
+    this.slider = new Slider('CPU to share', {least: 0, most: 1e7}, this.question.capacity, 0, number => {
+      this.capacity.value = number;
+      this.change();
+    });
+    byId('what-if-drag').append(this.slider.root);
     setText(byId('what-if-from'), `From the moment ${clock(this.shown.at)}.`);
     this.list.replaceChildren();
     this.rows = [];
@@ -114,7 +152,12 @@ export class WhatIf {
     const input = element('input', {type: 'number', min: field.least, max: field.most, step: 'any',
                                     'data-field': field.key});
     input.value = pod[field.key] ?? '';
-    input.addEventListener('input', () => {
+    const slider = new Slider(`${pod.name}: ${field.label}`, field, pod[field.key] ?? this.question.capacity,
+        this.question.capacity, number => {
+          input.value = number;
+          take();
+        });
+    const take = () => {
       const number = input.valueAsNumber;
       const good = input.value === '' && field.key === 'ceiling' && !input.validity.badInput ||
           number >= field.least && number <= field.most;
@@ -122,8 +165,12 @@ export class WhatIf {
       if (!good) return;
       pod[field.key] = Number.isNaN(number) ? null : number;
       this.change();
+    };
+    input.addEventListener('input', () => {
+      slider.show(input.valueAsNumber);
+      take();
     });
-    return element('label', {}, field.label, ' ', input);
+    return element('div', {}, element('label', {}, field.label, ' ', input), slider.root);
   }
 
   change() {
