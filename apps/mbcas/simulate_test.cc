@@ -69,6 +69,20 @@ TEST(Simulate, ATableUnlessAnotherFormatIsAskedFor) {
   EXPECT_TRUE(simulate({kSample, "-o", "yaml"}).out.starts_with("reports:\n- "));
 }
 
+TEST(Simulate, NamesForScripts) {
+  const Outcome outcome =
+      simulate({kSample, "--policy", "static", "--duration", "20s", "-o", "name"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto document =
+      nlohmann::json::parse(simulate({kSample, "--policy", "static", "--duration", "20s"}).out);
+  std::string names;
+  for (const auto& pod : document.at("reports")[0].at("pods")) {
+    names += "pod/" + pod.at("name").get<std::string>() + "\n";
+  }
+  EXPECT_EQ(outcome.out, names);
+  EXPECT_NE(names, "");
+}
+
 TEST(Simulate, Json) {
   const Outcome outcome = simulate({kSample});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
