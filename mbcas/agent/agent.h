@@ -1,5 +1,5 @@
-// The agent at work on one node: three watches, the pipeline, its reads and writes, the Lease that says it is
-// alive, and its state for who asks. Wiring only; what is decided is the pipeline's.
+// The agent at work on one node: three watches, the pipeline, its reads and writes, the Lease that
+// says it is alive, and its state for who asks. Wiring only; what is decided is the pipeline's.
 //
 //   Agent agent(client, std::make_unique<kernel::PodTree>(mounts), {.node_name = "n1", ...});
 //   Result<void> ended = agent.run();      // this thread ticks; stop() or a signal ends it
