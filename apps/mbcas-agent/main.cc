@@ -22,6 +22,7 @@
 #include "apps/common/address.h"
 #include "apps/common/log.h"
 #include "apps/common/settings_flags.h"
+#include "apps/common/time_flag.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/agent/agent.h"
 #include "mbcas/agent/metrics.h"
@@ -71,10 +72,6 @@ controller gives its pods their original limits back.
 
 Exit code: 0 stopped by SIGTERM or done, 1 failed, 2 used wrongly.)";
 
-std::int64_t seconds(Nanos time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
-}
-
 struct Flags {
   std::string node_name;
   std::string cgroup_root = "/sys/fs/cgroup";
@@ -84,8 +81,7 @@ struct Flags {
   std::string state_socket;
   std::string probe_socket;
   std::string probe;
-  int watch_bound = static_cast<int>(seconds(agent::SightBounds{}.watches));
-  int cgroup_bound = static_cast<int>(seconds(agent::SightBounds{}.cgroups));
+  agent::SightBounds sight;
   std::string metrics_address = "0";
   std::string log_level = "info";
   std::string replay;
@@ -286,8 +282,7 @@ int run(const Flags& flags) {
                               .adaptive = flags.adaptive,
                               .dry_run = flags.dry_run || flags.once,
                               .signals = signals,
-                              .sight = {.watches = std::chrono::seconds(flags.watch_bound),
-                                        .cgroups = std::chrono::seconds(flags.cgroup_bound)},
+                              .sight = flags.sight,
                               .log = [&](const std::string& line) { log.info(line); },
                               .log_error = [&](const std::string& line) { log.error(line); },
                               .state = [&](const std::string& json) { out.write(json); },
@@ -333,23 +328,6 @@ int run(const Flags& flags) {
   return kDone;
 }
 
-// A time as 500ms, 30s or 10m.
-void addTime(CLI::App& app, const char* name, Nanos& time, const char* help) {
-  app.add_option_function<std::string>(
-         name,
-         [&time, name](const std::string& text) {
-           const Result<Nanos> parsed = policy::parseDuration(text);
-           if (!parsed || *parsed < std::chrono::milliseconds(100) ||
-               *parsed > std::chrono::hours(24)) {
-             throw CLI::ValidationError(name, text + " is not a duration from 100ms to 24h");
-           }
-           time = *parsed;
-         },
-         help)
-      ->type_name("DURATION")
-      ->default_str(policy::formatDuration(time));
-}
-
 }  // namespace
 }  // namespace mbcas
 
@@ -377,7 +355,8 @@ int main(int argc, char** argv) {
                "Look at the cluster, take a few samples, print what would be decided, and end");
   app.add_option("--replay", flags.replay,
                  "Decide on a recording instead, print the decisions, and end: CAPTURE");
-  app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)");
+  app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)")
+      ->type_name("NUMBER");
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
   app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH")
@@ -387,14 +366,12 @@ int main(int argc, char** argv) {
   app.add_option("--probe", flags.probe,
                  "Ask the running agent whether it is live or ready, print what is wrong, and end")
       ->check(CLI::IsMember({"live", "ready"}));
-  app.add_option("--watch-bound", flags.watch_bound,
-                 "Seconds without news from a watch after which the agent is blind")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str();
-  app.add_option("--cgroup-bound", flags.cgroup_bound,
-                 "Seconds without a readable cgroup after which the agent is blind")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str();
+  constexpr Nanos kSecond = std::chrono::seconds(1);
+  constexpr Nanos kHour = std::chrono::hours(1);
+  addTime(app, "--watch-bound", flags.sight.watches,
+          "Without news from a watch, after which the agent is blind", kSecond, kHour);
+  addTime(app, "--cgroup-bound", flags.sight.cgroups,
+          "Without a readable cgroup, after which the agent is blind", kSecond, kHour);
   app.add_option("--metrics-bind-address", flags.metrics_address,
                  "/metrics and /state over HTTP, as :8080; 0: none")
       ->capture_default_str();
@@ -428,8 +405,11 @@ int main(int argc, char** argv) {
   observing->footer(kObserveFooter);
   observing->fallthrough();  // --state-socket may come behind it
   observing->add_flag("--once", flags.observe_once, "Print one line, and end");
-  addTime(*observing, "--interval", flags.observe.interval, "Between two looks");
-  addTime(*observing, "--for", flags.observe.at_most, "Then it ends, so that none is forgotten");
+  constexpr Nanos kShortest = std::chrono::milliseconds(100);
+  constexpr Nanos kDay = std::chrono::hours(24);
+  addTime(*observing, "--interval", flags.observe.interval, "Between two looks", kShortest, kDay);
+  addTime(*observing, "--for", flags.observe.at_most, "Then it ends, so that none is forgotten",
+          kShortest, kDay);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

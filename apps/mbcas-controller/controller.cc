@@ -19,6 +19,7 @@
 #include "apps/common/address.h"
 #include "apps/common/log.h"
 #include "apps/common/settings_flags.h"
+#include "apps/common/time_flag.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/controller/replica.h"
@@ -56,7 +57,7 @@ struct Flags {
   int workers = 8;
   bool dry_run = false;
   bool leader_elect = true;
-  double lease_seconds = 15;
+  Nanos lease = std::chrono::seconds(15);
 };
 
 // The host's name and a random part: unique even where names are not.
@@ -162,17 +163,14 @@ int run(const Flags& flags) {
         ::_exit(kFailed);
       }};
   if (audit) options.engine.audit = [&](const std::string& line) { audit->write(line); };
-  const auto seconds = [](double count) {
-    return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(count));
-  };
   const std::string self = identity();
   if (flags.leader_elect) {
     options.election = {.name_space = flags.name_space,
                         .name = controller::kLeaderLease,
                         .identity = self,
-                        .lease = seconds(flags.lease_seconds),
-                        .renew_deadline = seconds(flags.lease_seconds * 2 / 3),
-                        .retry = seconds(flags.lease_seconds * 2 / 15),
+                        .lease = flags.lease,
+                        .renew_deadline = flags.lease * 2 / 3,
+                        .retry = flags.lease * 2 / 15,
                         .metrics = &metrics};
   }
   controller::Replica replica(client, std::move(options));
@@ -217,8 +215,9 @@ int runController(int argc, char** argv) {
                  "Default: the service account, or kubectl's own");
   app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
       ->capture_default_str();
-  app.add_option("--workers", flags.workers, "Pods that are worked on at once")
-      ->check(CLI::Range(1, 64))
+  app.add_option("--workers", flags.workers, "Pods that are worked on at once, 1 to 64")
+      ->check(CLI::Range(1, 64).description(""))
+      ->type_name("NUMBER")
       ->capture_default_str();
   app.add_option("--initial-mode", flags.initial_mode,
                  "The mode until one is set, by `mbcas mode` or in the ConfigMap")
@@ -226,10 +225,9 @@ int runController(int argc, char** argv) {
   app.add_flag("--dry-run", flags.dry_run, "Only recommend: writes status, never resizes");
   app.add_flag("--leader-elect,!--no-leader-elect", flags.leader_elect,
                "Of several, only one works at a time (default true)");
-  app.add_option("--leader-elect-lease", flags.lease_seconds,
-                 "Seconds until another takes over from a leader that has died")
-      ->check(CLI::Range(2.0, 600.0))
-      ->capture_default_str();
+  addTime(app, "--leader-elect-lease", flags.lease,
+          "Until another takes over from a leader that has died", std::chrono::seconds(2),
+          std::chrono::minutes(10));
   app.add_option("--audit-log", flags.audit_log, "A JSON line for each decision: FILE, or -");
   app.add_option("--metrics-bind-address", flags.metrics_address, "0: none")->capture_default_str();
   app.add_option("--health-probe-bind-address", flags.health_address, "0: none")

@@ -125,6 +125,43 @@ TEST_F(ClusterCommands, Diff) {
   EXPECT_EQ(run({"diff", "-n", "empty"}).exit_code, 0);
 }
 
+TEST_F(ClusterCommands, Report) {
+  const json quota = json::parse(R"({
+    "metadata": {"name": "cpu", "namespace": "shop"},
+    "spec": {"hard": {"limits.cpu": "4"}},
+    "status": {"hard": {"limits.cpu": "4"}, "used": {"limits.cpu": "3900m"}}})");
+  server.change(json{{"objects", {{"/api/v1 resourcequotas", json::array({quota})}}}}.dump());
+  const json report = json::parse(run({"report", "--for", "2s", "-o", "json"}).out);
+  EXPECT_EQ(report["nodes"], json::array({"node-1"}));
+  EXPECT_EQ(report["notes"], json::array());
+  ASSERT_EQ(report["containers"].size(), 4u) << report;
+  const json& server_of_web = report["containers"][3];
+  EXPECT_EQ(server_of_web["container"], "server");
+  EXPECT_EQ(server_of_web["declared"], 400);
+  EXPECT_EQ(server_of_web["desired"], 780);
+  ASSERT_EQ(report["quotas"].size(), 1u) << report;
+  EXPECT_EQ(report["quotas"][0], (json{{"namespace", "shop"},
+                                       {"quota", "cpu"},
+                                       {"resource", "limits.cpu"},
+                                       {"hard", 4000},
+                                       {"used", 3900}}));
+  // What is looked for most comes first.
+  const Outcome text = run({"report", "--for", "2s"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  std::size_t at = 0;
+  for (const char* const part :
+       {"3 managed pods on 1 node", "\nRequests far from use\n", "\nThrottled pod-hours\n",
+        "(measured)", "(estimated)", "\nLimits\n", "\nQuota\n", "short\n", "\nNamespaces\n"}) {
+    const std::size_t found = text.out.find(part, at);
+    EXPECT_NE(found, std::string::npos) << part << " is missing, or not here:\n" << text.out;
+    if (found != std::string::npos) at = found;
+  }
+  EXPECT_TRUE(run({"report", "--for", "2s", "-o", "html"}).out.starts_with("<!DOCTYPE html>"));
+  const Outcome other = run({"report", "--for", "1s", "-n", "kube-system"});
+  expectOneLine(other);
+  EXPECT_EQ(other.err, "mbcas report: no managed pod was seen\n");
+}
+
 TEST_F(ClusterCommands, NamesForScripts) {
   EXPECT_EQ(run({"pods", "list", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
   EXPECT_EQ(run({"top", "-o", "name", "-l", "app=web"}).out, "pod/web-1\n");
@@ -320,6 +357,9 @@ TEST_F(ClusterCommands, AgentsThatMayNotBeObserved) {
   expect("cluster-top-no-state.txt", {"top"});
   // The decision log tells, if less.
   expect("cluster-explain-log.txt", {"explain", "web-1"});
+  const Outcome report = run({"report", "--for", "2s"});
+  expectOneLine(report);
+  EXPECT_NE(report.err.find("--role mbcas-observe"), std::string::npos) << report.err;
   server.fail(std::string(kAgent) + "/log", 403, "Forbidden", "you may not read logs");
   expect("cluster-explain-no-log.txt", {"explain", "web-1"});
 }

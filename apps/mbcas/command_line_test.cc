@@ -196,6 +196,39 @@ TEST(CommandLine, TimesHaveUnits) {
             0);
 }
 
+TEST(CommandLine, EveryTimeIsADuration) {
+  std::size_t times = 0;
+  for (const Words& command : kCommands) {
+    const std::string help = helpOf(command);
+    for (const char* flag :
+         {"interval", "duration", "for", "timeout", "request-timeout", "best-effort"}) {
+      const std::string shown = std::string("      --") + flag + " ";
+      const std::size_t at = help.find(shown);
+      if (at == std::string::npos) continue;
+      ++times;
+      EXPECT_EQ(help.substr(at + shown.size(), 8), "DURATION") << command.front() << " " << flag;
+    }
+  }
+  EXPECT_GE(times, 20u);
+}
+
+TEST(CommandLine, EveryOutputHasTheFormatsOfScripts) {
+  std::size_t commands = 0;
+  for (const Words& command : kCommands) {
+    const std::string help = helpOf(command);
+    const std::size_t flag = help.find("-o, --output ");
+    if (flag == std::string::npos) continue;
+    ++commands;
+    const std::string formats = help.substr(flag, help.find("(default", flag) - flag);
+    for (const char* format : {"json", "yaml", "name"}) {
+      // A version is none of several things with names; kubectl's has these two formats, too.
+      if (command.front() == "version" && std::string_view(format) == "name") continue;
+      EXPECT_NE(formats.find(format), std::string::npos) << command.front() << ": " << formats;
+    }
+  }
+  EXPECT_EQ(commands, 19u) << "all but ui, completion and help";
+}
+
 TEST(Help, HasNoWordsOfTheParser) {
   static const std::regex kForeign(
       R"(\b(TEXT|FLOAT|UINT|INT|OPTIONS|Excludes|Needs|REQUIRED|SUBCOMMAND|NONNEGATIVE)\b| in \[)");
@@ -220,6 +253,18 @@ TEST(Help, GroupsFlagsAndShowsDefaults) {
   }
 }
 
+TEST(Help, ListsAndCommandsStayOnTheirLines) {
+  for (const Words& command : kCommands) {
+    std::istringstream lines(helpOf(command));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(' ')) continue;
+      // What is indented is as it was written; of a list that is not, a paragraph was made.
+      EXPECT_EQ(line.find("  "), std::string::npos) << command.back() << ": " << line;
+      EXPECT_FALSE(line.starts_with("kubectl ")) << command.back() << ": " << line;
+    }
+  }
+}
+
 TEST(Help, OfResumeIsItsOwn) {
   const std::string help = helpOf({"resume"});
   EXPECT_NE(help.find("\n  mbcas resume"), std::string::npos) << help;
@@ -231,6 +276,13 @@ TEST(Help, IsNotWiderThanATerminal) {
     std::istringstream lines(helpOf(command));
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(line.size(), 100u) << command.back() << ": " << line;
+    }
+  }
+  for (const char* topic :
+       {"quickstart", "columns", "modes", "restoring", "annotations", "exit-codes"}) {
+    std::istringstream lines(run({"help", topic}).out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 100u) << topic << ": " << line;
     }
   }
 }

@@ -5,26 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include "apps/mbcas/command_line.h"
+#include "apps/mbcas/duration.h"
 #include "mbcas/base/yaml.h"
 #include "mbcas/policy/settings.h"
 
 namespace mbcas::cli {
 namespace {
-
-// "30" is that many seconds, in every command.
-Result<double> secondsOf(std::string_view text) {
-  double seconds = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), seconds, std::chars_format::fixed);
-  if (error == std::errc{} && end == text.data() + text.size()) return seconds;
-  const Result<Nanos> duration = policy::parseDuration(text);
-  if (!duration) return failure(duration.error());
-  return std::chrono::duration<double>(*duration).count();
-}
 
 std::string durationText(double seconds) {
   return policy::formatDuration(nanos(seconds));

@@ -118,12 +118,13 @@ On a namespace (label):
   mbcas.io/mode=recommend            mbcas help modes
 )"},
     {"exit-codes", "What commands end with, for scripts", R"(0   done
-1   failed: the cluster does not answer, a pod does not exist, a resize was refused; of `mbcas doctor`:
-    there are problems
+1   failed: the cluster does not answer, a pod does not exist, a resize was refused; of
+    `mbcas doctor`: there are problems
 2   the command or its input is wrong
 
 Results go to standard output, complaints to standard error, one line each, with what to do about
-it. -o json prints one JSON object, -o yaml the same as YAML, -o name only names. Colours and live screens appear only on a terminal; NO_COLOR turns colours off.
+it. -o json prints one JSON object, -o yaml the same as YAML, -o name only names. Colours and live
+screens appear only on a terminal; NO_COLOR turns colours off.
 )"},
 };
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "apps/mbcas/commands.h"
+#include "apps/mbcas/duration.h"
 #include "apps/mbcas/flags.h"
 #include "apps/mbcas/scenario_file.h"
 #include "apps/mbcas/simulate_measures.h"
@@ -39,7 +40,7 @@ constexpr const char* kFooter = R"(Examples:
   mbcas simulate evaluation/scenarios/step-up.yaml
   mbcas simulate evaluation/scenarios/*.yaml --compare --html report.html
   mbcas simulate evaluation/scenarios/mixed.yaml --policy static --series mixed.csv
-  mbcas simulate evaluation/scenarios/mixed.yaml --set headroom=1.5 --set burst-hold=60
+  mbcas simulate evaluation/scenarios/mixed.yaml --set headroom=1.5 --set burst-hold=1m
   mbcas simulate evaluation/scenarios/*.yaml --sweep --held-out evaluation/held-out/*.yaml
 
 A scenario, in short (docs/sim.md has every field):
@@ -59,7 +60,7 @@ THROTTLED is thread time held back by limits, FREE that of pods for which there 
 RESERVED is the sum of limits, SLACK the share of it that was not used. REACTION is the time from the
 first throttling to a higher limit, CONVERGED to its end, RELIEF the longest time for which a pod was
 throttled although there was CPU for it. CHANGES are those of a limit in 5 minutes. FAIR is the
-weighted geometric mean of what pods got of their demand, beside the best division; JAIN is Jain's
+weighted geometric mean of what pods got of their demand, next to the best division; JAIN is Jain's
 index of what they got of that division (1 is best).
 
 Exit code: 0 done, 1 a file cannot be read or written, 2 a scenario or the command is wrong.)";
@@ -224,13 +225,22 @@ control::Profile tunedProfile(const Flags& flags) {
                                                                : control::Profile::kResponsive;
 }
 
+// A time may have a unit.
+std::string inSeconds(const std::string& setting) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos || !sim::isTime(setting.substr(0, equals))) return setting;
+  const Result<double> seconds = secondsOf(std::string_view(setting).substr(equals + 1));
+  // tune() says what is wrong with others.
+  return seconds ? fmt::format("{}={}", setting.substr(0, equals), *seconds) : setting;
+}
+
 int simulateAll(const Flags& flags) {
   const auto started = std::chrono::steady_clock::now();
   const auto scenarios = loadAll(flags.files, flags);
   if (!scenarios) return scenarios.error();
   sim::Tuning tuning = sim::tuningOf(tunedProfile(flags));
   for (const std::string& setting : flags.settings) {
-    if (const Result<void> good = sim::tune(tuning, setting); !good) {
+    if (const Result<void> good = sim::tune(tuning, inSeconds(setting)); !good) {
       complain(good.error().message());
       return kUsage;
     }
@@ -381,7 +391,7 @@ void addSimulate(CLI::App& app, int& exit_code) {
                             ->allow_extra_args(false)
                             ->default_str("responsive");
   CLI::Option* compare =
-      command->add_flag("--compare", flags->compare, "All policies, beside each other");
+      command->add_flag("--compare", flags->compare, "All policies, next to each other");
   compare->excludes(policy);
   CLI::Option* tries = command->add_flag(
       "--sweep", flags->sweep,
@@ -391,10 +401,11 @@ void addSimulate(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->needs(tries);
   command
-      ->add_option("--set", flags->settings,
-                   fmt::format("A setting of MBCAS, as headroom=1.5; of classic with --policy "
-                               "classic; times in seconds: {}",
-                               fmt::join(sim::tuningNames(), ", ")))
+      ->add_option(
+          "--set", flags->settings,
+          fmt::format("A setting of MBCAS, as headroom=1.5 or burst-hold=1m; of classic with "
+                      "--policy classic: {}",
+                      fmt::join(sim::tuningNames(), ", ")))
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->excludes(tries);

@@ -179,6 +179,18 @@ TEST(Simulate, Settings) {
   EXPECT_EQ(bad.err, "mbcas simulate: hysteresis: 0.1 is not between 0 and 0\n");
 }
 
+TEST(Simulate, SettingsThatAreTimesHaveUnits) {
+  const auto simulated = [](const std::string& setting) {
+    return simulate({kSample, "--duration", "30s", "-o", "json", "--set", setting});
+  };
+  const Outcome seconds = simulated("window=45");
+  EXPECT_EQ(seconds.exit_code, 0) << seconds.err;
+  EXPECT_EQ(simulated("window=45s").out, seconds.out);
+  EXPECT_EQ(simulated("window=0m45s").out, seconds.out);
+  EXPECT_EQ(simulated("window=2m").err, "mbcas simulate: window: must be 5 to 60 seconds\n");
+  EXPECT_EQ(simulated("headroom=2m").exit_code, 2) << "no time";
+}
+
 TEST(Simulate, Sweep) {
   const TemporaryFile page("");
   const Outcome outcome = simulate(

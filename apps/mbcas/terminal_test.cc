@@ -1,15 +1,20 @@
-// `mbcas top` and `mbcas demo` in a real terminal: what is on the screen, and what keys do.
+// `mbcas top`, `ui` and `demo` in a real terminal: what is on the screen, and what keys do.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "mbcas/base/local_socket.h"
 #include "test/support/golden.h"
+#include "test/support/recorded_server.h"
 #include "test/support/terminal.h"
 
 namespace mbcas::test {
@@ -160,6 +165,48 @@ TEST(TopInATerminal, FitsNarrowOnes) {
   }
 }
 
+// In a cluster of more nodes than are followed anyway.
+TEST(TopInATerminal, AsksOnlyTheAgentsOfNodesOnTheScreen) {
+  RecordedServer server("test/golden/cli/cluster.json");
+  const nlohmann::json pods = nlohmann::json::parse(server.content())["objects"]["/api/v1 pods"];
+  nlohmann::json many = nlohmann::json::array();
+  for (int i = 10; i < 40; ++i) {
+    for (nlohmann::json pod : pods) {
+      const std::string name = pod["metadata"]["name"];
+      if (name != "web-1" && name != "mbcas-agent-x7k2p") continue;
+      pod["metadata"]["name"] = (name == "web-1" ? "web-" : "agent-") + std::to_string(i);
+      pod["metadata"]["uid"] = pod["metadata"]["name"];
+      pod["spec"]["nodeName"] = "node-" + std::to_string(i);
+      many.push_back(std::move(pod));
+    }
+  }
+  server.change(nlohmann::json{{"objects", {{"/api/v1 pods", many}}}}.dump());
+  const auto asked = [&] {
+    static const std::regex kExec("/pods/agent-([0-9]+)/exec");
+    std::set<std::string> nodes;
+    for (const std::string& request : server.requests()) {
+      std::smatch found;
+      if (std::regex_search(request, found, kExec)) nodes.insert(found[1].str());
+    }
+    return nodes;
+  };
+  Terminal terminal({MBCAS_BINARY, "top", "--interval", "50ms", "--sort", "pod", "--kubeconfig",
+                     server.kubeconfig()},
+                    {.columns = 80, .rows = 12}, kNoColours);
+  ASSERT_TRUE(terminal.until([&](const std::string&) { return asked().size() >= 3; }))
+      << terminal.screen().text();
+  for (const std::string& node : asked()) {
+    EXPECT_NE(terminal.seen().find("web-" + node), std::string::npos) << terminal.seen();
+  }
+  EXPECT_LT(asked().size(), 12u);
+  terminal.type("\x1b[F");  // end
+  ASSERT_TRUE(terminal.until([&](const std::string&) { return asked().contains("39"); }))
+      << terminal.screen().text();
+  EXPECT_LT(asked().size(), 24u) << "those between were never on the screen";
+  terminal.type("q");
+  expectLeft(terminal);
+}
+
 TEST(HelpInATerminal, FitsNarrowOnes) {
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"top"}, {"simulate"}, {"restore"}}) {
@@ -218,6 +265,60 @@ TEST(TopInATerminal, OnceMeansOnce) {
   EXPECT_EQ(terminal.wait(), 0);
   EXPECT_FALSE(terminal.screen().alternate());
   expectGolden("test/golden/cli/terminal-top-once.txt", terminal.screen().text());
+}
+
+// Stands in for the system's way to open an address.
+class FakeBrowser {
+ public:
+  FakeBrowser() {
+    std::string pattern = std::filesystem::temp_directory_path() / "mbcas-browser-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    const std::string program = folder_ + "/xdg-open";
+    std::ofstream(program) << "#!/bin/sh\necho \"$1\" > " << folder_ << "/begun\n"
+                           << "mv " << folder_ << "/begun " << folder_ << "/opened\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  }
+  ~FakeBrowser() { std::filesystem::remove_all(folder_); }
+  FakeBrowser(const FakeBrowser&) = delete;
+  FakeBrowser& operator=(const FakeBrowser&) = delete;
+
+  std::string path() const { return "PATH=" + folder_ + ":/usr/bin:/bin"; }
+  const std::string& folder() const { return folder_; }
+  // The address with a line break; empty: none yet.
+  std::string opened() const {
+    return std::filesystem::exists(folder_ + "/opened") ? fileText(folder_ + "/opened") : "";
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST(UiInATerminal, OpensTheBrowserAndOnlyReads) {
+  static const std::regex kAddress("http://127\\.0\\.0\\.1:[0-9]+/#[0-9a-f]{64}");
+  const RecordedServer server("test/golden/cli/cluster.json");
+  const FakeBrowser browser;
+  for (const bool opens : {true, false}) {
+    std::vector<std::string> words = {MBCAS_BINARY, "ui", "--kubeconfig", server.kubeconfig()};
+    if (!opens) words.emplace_back("--no-open");
+    std::filesystem::remove(browser.folder() + "/opened");
+    Terminal terminal(words, {.columns = 160, .rows = 24},
+                      {browser.path(), "DISPLAY=:0", "NO_COLOR=1"});
+    ASSERT_TRUE(terminal.untilShows("Ctrl-C ends the page.")) << terminal.screen().text();
+    if (opens) {
+      ASSERT_TRUE(terminal.until([&](const std::string&) { return !browser.opened().empty(); }));
+    }
+    const std::string shown = terminal.seen();
+    std::smatch printed;
+    ASSERT_TRUE(std::regex_search(shown, printed, kAddress)) << shown;
+    EXPECT_EQ(browser.opened(), opens ? printed.str() + "\n" : "");
+    EXPECT_NE(shown.find(opens ? "Opening http" : "Open in a browser on this machine: "),
+              std::string::npos);
+    terminal.type("q");
+    EXPECT_EQ(terminal.wait(), 0);
+  }
+  for (const std::string& request : server.requests()) {
+    EXPECT_TRUE(request.starts_with("GET ")) << request;
+  }
 }
 
 TEST(DemoInATerminal, PlaysToItsEnd) {

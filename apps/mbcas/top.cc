@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -58,6 +59,9 @@ struct Flags {
             .reverse = reverse};
   }
 };
+
+// From the first picture, which has nothing of agents yet, to the next.
+constexpr Nanos kSoon = std::chrono::milliseconds(300);
 
 int fail(const std::string& message) {
   complain("mbcas top", message);
@@ -156,16 +160,15 @@ class ClusterSource final : public Source {
   bool namespaces() const override { return selection_.name_space.empty(); }
 
   Result<TopView> whole() override {
-    states_.askAll(wanted(), timeout_);
+    std::set<std::string> nodes;
+    for (const PodPtr& pod : pods_.list()) nodes.insert(pod->node.string());
+    states_.askAll(agentsOn(nodes), timeout_);
     return view();
   }
   Result<TopView> latest(const std::set<std::string>& nodes) override {
-    AgentStates::Agents agents = wanted();
+    const AgentStates::Agents agents = wanted();
     // In a small cluster all are followed, so that one can sort by what they see.
-    if (agents.size() > kFollowedAnyway) {
-      std::erase_if(agents, [&](const auto& entry) { return !nodes.contains(entry.first); });
-    }
-    states_.follow(agents);
+    states_.follow(agents.size() > kFollowedAnyway ? agentsOn(nodes) : agents);
     return view();
   }
   Result<Evidence> evidence(const TopRow& row) override {
@@ -190,6 +193,12 @@ class ClusterSource final : public Source {
     if (!selection_.node.empty()) {
       std::erase_if(agents, [&](const auto& entry) { return entry.first != selection_.node; });
     }
+    return agents;
+  }
+
+  AgentStates::Agents agentsOn(const std::set<std::string>& nodes) const {
+    AgentStates::Agents agents = wanted();
+    std::erase_if(agents, [&](const auto& entry) { return !nodes.contains(entry.first); });
     return agents;
   }
 
@@ -253,7 +262,8 @@ void explainSelected(Source& source, TopScreen& picture) {
 }
 
 int showLive(Source& source, const Flags& flags) {
-  Result<TopView> view = source.whole();
+  // What is on the screen is known after the first picture.
+  Result<TopView> view = source.latest({});
   if (!view) return fail(view.error().message());
   const SystemClock clock;
   const Nanos interval = nanos(flags.interval);
@@ -261,7 +271,8 @@ int showLive(Source& source, const Flags& flags) {
   picture.update(*std::move(view));
   Patience patience(Patience::Keys::kAll);
   Screen screen;
-  MonotonicTime next = clock.monotonic() + interval;
+  Nanos pause = std::min(interval, kSoon);
+  MonotonicTime next = clock.monotonic() + pause;
   while (true) {
     const TerminalSize size = terminalSize();
     screen.draw(picture.render(source.title(), size.width, size.height, wantsColours()));
@@ -279,7 +290,8 @@ int showLive(Source& source, const Flags& flags) {
       }
     }
     if (wake != Patience::Wake::kTime) continue;
-    next = std::max(next + interval, clock.monotonic());
+    pause = std::min(interval, 2 * pause);
+    next = std::max(next + pause, clock.monotonic());
     if (Result<TopView> newer = source.latest(picture.visibleNodes())) {
       picture.update(*std::move(newer));
     } else {

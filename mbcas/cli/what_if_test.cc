@@ -19,7 +19,7 @@ WhatIfPod pod(std::string name, double factor, double demand) {
 TEST(WhatIf, IsReadAndBounded) {
   const Result<WhatIf> question = parseWhatIf(
       R"({"capacity":2000,"pods":[{"name":"web","weight":204.5,"factor":2,"demand":500,)"
-      R"("request":200,"declared":1000,"floor":200,"ceiling":1500},)"
+      R"("request":200,"declared":1000,"floor":200,"ceiling":1500,"begin":{"request":100}},)"
       R"({"name":"hog","managed":false,"weight":2,"demand":4000,"ceiling":null}]})");
   ASSERT_TRUE(question) << question.error().message();
   EXPECT_EQ(question->capacity, 2000);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -15,6 +16,7 @@ struct Setting {
   void (*set)(Tuning&, double);
   std::vector<double> tried{};  // by a sweep
   bool of_classic = false;      // which alone has it
+  bool is_time = false;         // in seconds
 };
 
 double secondsOf(Nanos time) {
@@ -31,8 +33,12 @@ Setting number(std::string_view name, std::vector<double> tried) {
 }
 template <auto member>
 Setting time(std::string_view name, std::vector<double> tried) {
-  return {name, [](const Tuning& t) { return secondsOf(member(const_cast<Tuning&>(t))); },
-          [](Tuning& t, double value) { member(t) = timeOf(value); }, std::move(tried)};
+  return {name,
+          [](const Tuning& t) { return secondsOf(member(const_cast<Tuning&>(t))); },
+          [](Tuning& t, double value) { member(t) = timeOf(value); },
+          std::move(tried),
+          false,
+          true};
 }
 
 Setting ofClassic(Setting setting) {
@@ -107,6 +113,11 @@ std::span<const std::string_view> tuningNames() {
     return names;
   }();
   return kNames;
+}
+
+bool isTime(std::string_view setting) {
+  return std::ranges::any_of(
+      settings(), [&](const Setting& each) { return each.name == setting && each.is_time; });
 }
 
 Result<void> tune(Tuning& tuning, std::string_view text) {

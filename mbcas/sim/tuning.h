@@ -22,6 +22,7 @@ struct Tuning {
 Tuning tuningOf(control::Profile profile);
 
 std::span<const std::string_view> tuningNames();
+bool isTime(std::string_view setting);
 
 // "headroom=1.5"; times are in seconds. Refuses what the law would refuse, and settings that only
 // the other profile has.

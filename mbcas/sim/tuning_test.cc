@@ -19,6 +19,13 @@ TEST(Tuning, ByName) {
   EXPECT_EQ(tuning.law.reclaim, control::Reclaim::kAlways);
 }
 
+TEST(Tuning, KnowsWhatIsATime) {
+  EXPECT_TRUE(isTime("burst-hold"));
+  EXPECT_FALSE(isTime("headroom"));
+  EXPECT_FALSE(isTime("reclaim"));
+  EXPECT_FALSE(isTime("mood"));
+}
+
 TEST(Tuning, RefusesWhatTheLawWould) {
   Tuning tuning;
   EXPECT_EQ(tune(tuning, "headroom=1.05").error().message(),

@@ -125,6 +125,10 @@ TEST_F(HostCommands, RunPutsBackOnSigterm) {
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   EXPECT_NE(explained.out.find("What it needs"), std::string::npos) << explained.out;
   EXPECT_EQ(runCommand({binary(), "explain", "--host", "x", "--socket", socket}).exit_code, 1);
+  const Outcome report =
+      runCommand({binary(), "report", "--host", "--socket", socket, "--for", "3s", "-o", "json"});
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+  EXPECT_NE(report.out.find(R"("workload":"web")"), std::string::npos) << report.out;
   ::kill(pid, SIGTERM);
   int status = 0;
   ::waitpid(pid, &status, 0);

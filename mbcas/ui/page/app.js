@@ -74,6 +74,8 @@ function route() {
 const ofCluster = () => page.source.cluster === true;
 // All of it has come, or comes by itself.
 const isRecorded = () => page.source.kind === 'recording';
+// Nothing newer is going to come.
+const isOver = () => page.status.state === 'over';
 // Of what is shown: of the node, or of the whole cluster.
 const timeline = () => (ofCluster() && place.node === '' ? pictures : course);
 
@@ -182,7 +184,7 @@ function drawTime() {
   byId('save').disabled = many === 0;
   byId('play').disabled = many < 2;
   byId('newest').disabled = page.follow || many === 0;
-  setText(byId('play'), page.follow || page.playing ? 'Pause' : 'Play');
+  setText(byId('play'), page.follow && !isOver() || page.playing ? 'Pause' : 'Play');
   const state = line.get(page.number);
   if (!state) return setText(byId('moment'), '');
   const behind = line.states.at(-1).at - state.at;
@@ -211,9 +213,10 @@ function follow() {
 }
 
 function playOrPause() {
-  if (page.follow || page.playing) return show(page.number);
+  if (page.follow && !isOver() || page.playing) return show(page.number);
   // At the end it begins again.
   if (page.number >= timeline().last) page.number = timeline().first;
+  page.follow = false;
   page.playing = setInterval(() => {
     if (page.number >= timeline().last) return follow();
     ++page.number;

@@ -11,7 +11,8 @@ const LEAST_WEIGHT = 2;       // of a BestEffort pod, the kernel's smallest
 const OTHER_WEIGHT = 1024;    // of a cgroup about which nothing is known: the kernel's default
 
 const FIELDS = [
-  {key: 'weight', label: 'kernel weight', least: 0.001, most: 1e6, of: () => true},
+  {key: 'request', label: 'request, m', least: 0, most: 1e7, of: pod => pod.managed},
+  {key: 'weight', label: 'kernel weight', least: 0.001, most: 1e6, of: pod => !pod.managed},
   {key: 'factor', label: 'matters, times', least: 0.1, most: 100, of: pod => pod.managed},
   {key: 'ceiling', label: 'ceiling, m', least: 0, most: 1e7, of: pod => pod.managed},
   {key: 'demand', label: 'wants, m', least: 0, most: 1e7, of: () => true},
@@ -21,6 +22,15 @@ const DRAG = 100;     // positions of a slider; in the middle is what the questi
 const WIDEST = 8;     // times that, at its ends
 
 const tidy = number => Number(number.toPrecision(4));
+
+// What follows from a pod's request: the kernel's weight, and the floor, unless that is higher.
+function request(pod, amount) {
+  const {begin} = pod;
+  pod.request = amount;
+  pod.weight = tidy(Math.max(begin.request > 0 ? begin.weight * amount / begin.request : amount * 1.024,
+      LEAST_WEIGHT));
+  pod.floor = begin.floor > begin.request ? Math.max(begin.floor, amount) : amount;
+}
 
 // The node as it is shown, as a question.
 function questionOf(data) {
@@ -33,14 +43,16 @@ function questionOf(data) {
       pods.push({name: nameOf(pod), managed: false, weight: OTHER_WEIGHT, demand: pod.usage ?? 0});
       continue;
     }
-    const request = (pod.containers ?? []).reduce((sum, {request: own}) => sum + (own ?? 0), 0);
+    const requested = (pod.containers ?? []).reduce((sum, {request: own}) => sum + (own ?? 0), 0);
+    const begin = {
+      request: requested, floor: pod.bounds?.floor ?? 0,
+      weight: tidy(pod.kernelWeight ?? Math.max(requested * 1.024, LEAST_WEIGHT)),
+    };
     pods.push({
-      name: nameOf(pod), managed: true,
-      weight: tidy(pod.kernelWeight ?? Math.max(request * 1.024, LEAST_WEIGHT)),
-      factor: tidy(Math.min(Math.max((pod.weight || 1) / Math.max(request, 1), 0.1), 100)),
+      name: nameOf(pod), managed: true, ...begin, begin,
+      factor: tidy(Math.min(Math.max((pod.weight || 1) / Math.max(requested, 1), 0.1), 100)),
       demand: Math.round(wantOf(pod, market)),
-      request, declared: pod.declared ?? 0, floor: pod.bounds?.floor ?? 0,
-      ceiling: pod.bounds?.ceiling ?? null,
+      declared: pod.declared ?? 0, ceiling: pod.bounds?.ceiling ?? null,
     });
   }
   for (const other of data.others ?? []) {
@@ -123,7 +135,7 @@ export class WhatIf {
     this.list.replaceChildren();
     this.rows = [];
     for (const pod of this.question.pods) this.addRow(pod);
-    this.send();
+    this.send(true);
   }
 
   // As a BestEffort pod next to the managed pods.
@@ -163,7 +175,8 @@ export class WhatIf {
           number >= field.least && number <= field.most;
       input.setAttribute('aria-invalid', String(!good));
       if (!good) return;
-      pod[field.key] = Number.isNaN(number) ? null : number;
+      if (field.key === 'request') request(pod, number);
+      else pod[field.key] = Number.isNaN(number) ? null : number;
       this.change();
     };
     input.addEventListener('input', () => {
@@ -183,14 +196,16 @@ export class WhatIf {
     this.timer = setTimeout(() => this.send(), PAUSE);
   }
 
-  // The first answer after a beginning is what the changes are compared with.
-  async send() {
+  // What a beginning is answered is what the changes are compared with, also if some of them have
+  // been made by then.
+  async send(begins = false) {
     const number = ++this.number;
     const question = this.question;
     try {
       const answer = await this.ask(question);
-      if (number !== this.number || question !== this.question) return;
-      this.before ??= answer;
+      if (question !== this.question) return;
+      if (begins || !this.before) this.before = answer;
+      if (number !== this.number) return;
       this.show(answer);
       setHidden(byId('what-if-trouble'), true);
     } catch (error) {
