@@ -294,11 +294,18 @@ class Machine:
                     raise
 
     def put(self, source, path):
-        """Copies a file of this machine into the virtual one."""
+        """Copies a file of this machine into the virtual one, also where a program of that name
+        runs."""
         with open(source, "rb", buffering=0) as file:
             code, said = self.guest.call(
-                ["sh", "-c", 'cat >"$0" && chmod 755 "$0"', path], stdin=file)
+                ["sh", "-c", 'cat >"$0.new" && chmod 755 "$0.new" && mv "$0.new" "$0"', path],
+                stdin=file)
         check(code == 0, f"copying {source} to {path}: {said.decode(errors='replace')}")
+
+
+def millicores(text):
+    """Of a quantity of CPU as Kubernetes writes it."""
+    return int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
 
 
 def read_quota(directory):
@@ -483,8 +490,11 @@ class MachineDaemon(Daemon):
                          directory, name)
 
     def send(self, number):
-        pid = self.machine.path(f"{self.file}.pid").read_text().strip()
-        self.machine.guest.call(["kill", f"-{int(number)}", pid])
+        try:
+            pid = self.machine.path(f"{self.file}.pid").read_text().strip()
+            self.machine.guest.call(["kill", f"-{int(number)}", pid])
+        except OSError:
+            self.process.kill()  # the machine does not answer: what is here of the daemon ends
 
     def stat(self):
         try:

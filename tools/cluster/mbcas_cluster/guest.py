@@ -41,8 +41,7 @@ class Guest:
         return Files(self._begin(["bash", "-c", READ_FILES], SILENCE_TIMEOUT_S)[0])
 
     def _begin(self, arguments, silence):
-        """A connection to a command that was started, and the word in the last line of the
-        answer."""
+        """A connection to a command that was started, and the word that ends the answer."""
         with network.inside_that_of(self._first):  # a socket stays where it was made
             connection = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
         connection.settimeout(silence)
@@ -96,21 +95,29 @@ def _send(connection, stdin):
 
 
 def read_answer(receive, token, stdout=None):
-    """Exit code and output from what guest/usr/local/sbin/mbcas-command sends: the last line is
-    `TOKEN CODE`, after a newline that is no part of the output. The connection is still open then,
-    because the machine may not close it before everything that was sent to it has been read."""
+    """Exit code and output from what guest/usr/local/sbin/mbcas-command sends: `TOKEN CODE` and a
+    newline end it. The connection is still open then, because the machine may not close it before
+    everything that was sent to it has been read. Output is passed on when it comes: who reads lines
+    has each of them when it is whole."""
     pending, output = b"", []
-    end = re.compile(rb"\n" + token + rb" (\d+)\n")
+    end = re.compile(token + rb" (\d+)\n")
     while not (found := end.search(pending)):
         data = receive()
         if not data:
             raise OSError("the virtual machine broke off its answer")
-        # What may still belong to the last line.
-        kept = len(token) + 8
-        ready, pending = pending[:-kept], pending[-kept:] + data
-        _pass_on(ready, output, stdout)
-    _pass_on(pending[:found.start()], output, stdout)
+        pending += data
+        ready = _where_it_may_end(pending, token)
+        _pass_on(pending[:ready], output, stdout)
+        pending = pending[ready:]
     return int(found[1]), b"".join(output)
+
+
+def _where_it_may_end(text, token):
+    """The first place from which on the text is, or may become, what ends an answer."""
+    if token in text:
+        return text.index(token)
+    return len(text) - next((length for length in range(len(token) - 1, 0, -1)
+                             if text.endswith(token[:length])), 0)
 
 
 def _pass_on(data, output, stdout):
