@@ -596,7 +596,7 @@ Decision decide(const Situation& situation, PodMemory& memory) {
 void remember(const kube::Pod& pod, const Decision& decision, const resize::Outcome& outcome,
               MonotonicTime now, double chance, PodMemory& memory) {
   if (outcome.verdict == Verdict::kAccepted && outcome.attempt) {
-    memory.attempt = outcome.attempt;
+    memory.attempt = *outcome.attempt;
     memory.attempt_since = now;
     memory.generation = outcome.attempt->generation;
     memory.reverting = decision.purpose == Purpose::kRevert;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "mbcas/base/boxed.h"
 #include "mbcas/base/clock.h"
 #include "mbcas/base/units.h"
 #include "mbcas/control/actuation.h"
@@ -31,8 +32,8 @@ namespace mbcas::controller {
 // What is remembered of a pod between two looks at it. All of it may be lost: what matters is on
 // the objects.
 struct PodMemory {
-  std::int64_t generation = 0;  // of the pod after our last resize: older versions tell nothing
-  std::optional<resize::Attempt> attempt;  // sent, not finished
+  std::int64_t generation = 0;     // of the pod after our last resize: older versions tell nothing
+  Boxed<resize::Attempt> attempt;  // sent, not finished
   MonotonicTime attempt_since{};
   std::optional<MonotonicTime> others_since;  // a resize that is not ours is pending since then
   bool reverting = false;                     // the attempt takes back one that failed

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <random>
 #include <thread>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "mbcas/base/json_writer.h"
 #include "mbcas/control/weight.h"
@@ -68,11 +68,33 @@ std::shared_ptr<const T> newest(std::shared_ptr<const T> cached, std::shared_ptr
 
 // What is kept of a pod between two looks.
 struct Entry {
-  std::string uid;
+  PodPtr of;  // a version of the pod, for its names and UID
   PodMemory memory;
   PodPtr pod;                // as answered to our last write, until the cache has it
   AllocationPtr allocation;  // likewise
   bool had_allocation = false;
+};
+
+// By namespace and name of the pod. There is one for each pod of the cluster, so no text is stored.
+struct EntryName {
+  static kube::ObjectName of(const Entry& entry) {
+    return {entry.of->meta.namespace_, entry.of->meta.name};
+  }
+  static kube::ObjectName of(kube::ObjectName name) { return name; }
+};
+struct EntryHash {
+  using is_transparent = void;
+  template <class A>
+  std::size_t operator()(const A& entry) const {
+    return kube::ObjectNameHash()(EntryName::of(entry));
+  }
+};
+struct EntryEqual {
+  using is_transparent = void;
+  template <class A, class B>
+  bool operator()(const A& a, const B& b) const {
+    return kube::ObjectNameEqual()(EntryName::of(a), EntryName::of(b));
+  }
 };
 
 std::string text(Millicores cpu) {
@@ -130,7 +152,9 @@ class Engine::Impl {
                  // to lead it looks at everything.
                  {.pod_changed =
                       [this](const std::string& key) {
-                        if (leading_) queue().add(key);
+                        if (!leading_) return;
+                        release(key);
+                        queue().add(key);
                       },
                   .lease_changed = [this](const kube::Lease& lease,
                                           bool gone) { leaseChanged(lease, gone); },
@@ -559,7 +583,7 @@ class Engine::Impl {
       forget(key);
       return unsaid ? Reconciled::failed(*unsaid) : Reconciled::done();
     }
-    Entry entry = take(key, *cached);
+    Entry entry = take(cached);
     // Somebody has deleted it. Its agent makes another one, once it knows.
     const bool has_allocation = cluster_.allocationOf(*cached) != nullptr;
     if (std::exchange(entry.had_allocation, has_allocation) && !has_allocation) {
@@ -966,27 +990,49 @@ class Engine::Impl {
   // ---- Memory
   // ------------------------------------------------------------------------------------
 
-  Entry take(const std::string& key, const kube::Pod& pod) {
+  Entry take(const PodPtr& pod) {
     const std::lock_guard lock(entries_mutex_);
     Entry entry;
-    if (const auto found = entries_.find(key); found != entries_.end()) {
-      entry = std::move(found->second);
-      entries_.erase(found);
+    const auto found =
+        entries_.find(kube::ObjectName{pod->meta.namespace_.view(), pod->meta.name.view()});
+    if (found != entries_.end()) {
+      auto node = entries_.extract(found);
+      entry = std::move(node.value());
     }
     // Another pod of the same name: nothing of the old one holds.
-    if (entry.uid != pod.meta.uid.view()) {
-      entry = Entry{};
-      entry.uid = pod.meta.uid.string();
-    }
+    if (entry.of && entry.of->meta.uid != pod->meta.uid) entry = Entry{};
+    entry.of = pod;
     return entry;
   }
   void put(const std::string& key, Entry entry) {
+    {
+      const std::lock_guard lock(entries_mutex_);
+      entries_.insert(std::move(entry));
+    }
+    release(key);  // what has reached the cache meanwhile
+  }
+  // What the cache has by now is not held any longer. In a storm it takes long until a pod is
+  // looked at again, and all of them would be there twice.
+  void release(const std::string& key) {
+    const PodPtr cached = cluster_.pod(key);
+    if (!cached) return;
+    const AllocationPtr allocation = cluster_.allocationOf(*cached);
     const std::lock_guard lock(entries_mutex_);
-    entries_[key] = std::move(entry);
+    const auto found =
+        entries_.find(kube::ObjectName{cached->meta.namespace_.view(), cached->meta.name.view()});
+    if (found == entries_.end() || found->of->meta.uid != cached->meta.uid) return;
+    auto node = entries_.extract(found);
+    Entry& entry = node.value();
+    entry.of = cached;
+    (void)newest(cached, entry.pod);
+    (void)newest(allocation, entry.allocation);
+    entries_.insert(std::move(node));
   }
   void forget(const std::string& key) {
+    const auto [name_space, name] = kube::splitKey(key);
     const std::lock_guard lock(entries_mutex_);
-    entries_.erase(key);
+    const auto found = entries_.find(kube::ObjectName{name_space, name});
+    if (found != entries_.end()) entries_.erase(found);
   }
 
   kube::Client& client_;
@@ -1009,7 +1055,8 @@ class Engine::Impl {
   AgentWatch agents_;  // guarded by agents_mutex_
 
   std::mutex entries_mutex_;
-  std::unordered_map<std::string, Entry> entries_;  // guarded by entries_mutex_
+  // Guarded by entries_mutex_. That of a pod that is looked at is with the worker.
+  std::unordered_set<Entry, EntryHash, EntryEqual> entries_;
 
   std::mutex workloads_mutex_;
   policy::WorkloadMemory workloads_;  // guarded by workloads_mutex_

@@ -144,8 +144,11 @@ TEST(Decoder, KeepsOneCopyOfWhatObjectsShare) {
         R"({"metadata":{"name":")" + name + R"(","namespace":"ns","labels":{"a":"b"}}})";
     return *decoder.decode(Pod::kind(), json);
   };
+  // A pool would be larger than the only object of most decoders.
+  const ObjectPtr first = decode("first");
   const ObjectPtr one = decode("one");
   ObjectPtr two = decode("two");
+  EXPECT_NE(first->meta.namespace_.view().data(), one->meta.namespace_.view().data());
   EXPECT_EQ(one->meta.namespace_.view().data(), two->meta.namespace_.view().data());
   EXPECT_EQ(one->meta.labels[0].value.view().data(), two->meta.labels[0].value.view().data());
   EXPECT_EQ(one->meta.labels.begin(), two->meta.labels.begin());  // the whole list
@@ -169,6 +172,7 @@ TEST(Decoder, KeepsOneListOfContainersForPodsThatAreAlike) {
         limit + R"("}}}]}})";
     return std::static_pointer_cast<const Pod>(*decoder.decode(Pod::kind(), json));
   };
+  (void)decode("1");  // before there is a pool
   const auto one = decode("1");
   const auto two = decode("1");
   const auto other = decode("2");
@@ -176,6 +180,33 @@ TEST(Decoder, KeepsOneListOfContainersForPodsThatAreAlike) {
   EXPECT_EQ(one->meta.owners.begin(), other->meta.owners.begin());
   EXPECT_NE(one->containers.begin(), other->containers.begin());
   EXPECT_EQ(other->containers[0].limits.cpu(), 2000_m);
+}
+
+// Each PodAllocation is owned by a pod of its own: the pool would grow with every one of them.
+TEST(Decoder, KeepsOwnersThatControlNothingWithTheirObject) {
+  Decoder decoder;
+  const auto decode = [&](const std::string& owners) {
+    std::string json = R"({"metadata":{"name":"p","ownerReferences":[)" + owners + "]}}";
+    return *decoder.decode(Pod::kind(), json);
+  };
+  const std::string pod = R"({"kind":"Pod","name":"a-name","uid":"a-uid"})";
+  const std::string set =
+      R"({"controller":true,"kind":"ReplicaSet","name":"a-set","uid":"its-uid"})";
+  (void)decode(pod);
+  const ObjectPtr one = decode(pod);
+  const ObjectPtr two = decode(pod);
+  ASSERT_EQ(two->meta.owners.size(), 1u);
+  EXPECT_EQ(two->meta.owners[0].kind, "Pod");
+  EXPECT_EQ(two->meta.owners[0].name, "a-name");
+  EXPECT_EQ(two->meta.owners[0].uid, "a-uid");
+  EXPECT_NE(one->meta.owners[0].uid.view().data(), two->meta.owners[0].uid.view().data());
+  EXPECT_EQ(two->meta.controller(), nullptr);
+  const ObjectPtr both = decode(pod + "," + set);
+  ASSERT_EQ(both->meta.owners.size(), 2u);
+  ASSERT_NE(both->meta.controller(), nullptr);
+  EXPECT_EQ(both->meta.controller()->name, "a-set");
+  EXPECT_EQ(decode(set)->meta.owners[0].uid.view().data(),
+            both->meta.controller()->uid.view().data());
 }
 
 TEST(Arena, SharesFromTheSecondTimeOn) {

@@ -200,7 +200,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     call.timeout = kListTimeout;
     auto reader = std::make_shared<ListReader>(
         kind_, decoder_,
-        guarded([](Impl& self, ObjectPtr object) { self.collected_.insert(std::move(object)); }),
+        guarded([](Impl& self, ObjectPtr object) { self.collect(std::move(object)); }),
         guarded([](Impl& self, PassedOver object) {
           self.collected_passed_over_.put(std::move(object));
         }));
@@ -298,7 +298,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     if (machine_.phase() == WatchPhase::kStreamingList) {
       forget(collected_passed_over_, name);
       collected_.erase(object);
-      if (!deleted) collected_.insert(std::move(object));
+      if (!deleted) collect(std::move(object));
       return;
     }
     {
@@ -307,6 +307,9 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     }
     tell(deleted ? store_.erase(object) : store_.put(object));
   }
+
+  // What has not changed since the last list is not kept twice until the new one is complete.
+  void collect(ObjectPtr object) { collected_.insert(store_.known(std::move(object))); }
 
   void onUnreadable(WatchEvent::Type type, PassedOver object) {
     const bool deleted = type == WatchEvent::Type::kDeleted;

@@ -12,19 +12,33 @@ namespace {
 // kubectl keeps a second copy of the object here: kilobytes that say nothing new.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-List<OwnerReference> decodeOwners(Arena& arena, JsonCursor value) {
+// What decoders expect of the first object, see object.h.
+constexpr std::size_t kFirstExpected = 256;
+
+// A controller has many objects. Another owner may have this one only, as a pod has its
+// PodAllocation: what is said of it would fill the pool, and keep it for the sake of a single
+// object.
+List<OwnerReference> decodeOwners(Arena& arena, const ObjectMeta& meta, JsonCursor value) {
   std::vector<OwnerReference> owners;
+  bool controllers = true;
   value.elements([&](JsonCursor element) {
     OwnerReference owner;
+    std::string name;
+    std::string uid;
     element.members([&](std::string_view key, JsonCursor field) {
       if (key == "kind") owner.kind = arena.shared(field.text());
-      if (key == "name") owner.name = arena.shared(field.text());
-      if (key == "uid") owner.uid = arena.shared(field.text());
+      if (key == "name") name = field.text();
+      if (key == "uid") uid = field.text();
       if (key == "controller") owner.controller = field.boolean();
     });
+    controllers &= owner.controller;
+    owner.name = owner.controller ? arena.shared(name) : arena.text(name);
+    owner.uid = owner.controller   ? arena.shared(uid)
+                : uid == meta.name ? meta.name
+                                   : arena.text(uid);
     owners.push_back(owner);
   });
-  return arena.sharedList(owners);
+  return controllers ? arena.sharedList(owners) : arena.list(owners);
 }
 
 bool keeps(const std::optional<std::vector<std::string>>& prefixes, std::string_view key) {
@@ -86,7 +100,7 @@ void Decoder::decodeMeta(Object& object, JsonCursor value) const {
       });
       meta.annotations = arena.list(entries);
     } else if (key == "ownerReferences") {
-      meta.owners = decodeOwners(arena, field);
+      meta.owners = decodeOwners(arena, meta, field);
     }
   });
 }
@@ -167,7 +181,9 @@ WallTime decodeTime(JsonCursor value) {
 }
 
 ObjectPtr Decoder::decode(const Kind& kind, JsonCursor value) {
-  if (!pool_ || pool_->full()) pool_ = std::make_shared<Pool>();
+  // Not for the first object: most decoders read one only, and a pool is larger than that.
+  const bool first = expected_ == kFirstExpected;
+  if (!first && (!pool_ || pool_->full())) pool_ = std::make_shared<Pool>();
   std::shared_ptr<Object> object = kind.create(expected_);
   object->arena.usePool(pool_);
   object->arena.keepAtMost(most_);

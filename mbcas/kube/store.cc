@@ -1,5 +1,7 @@
 #include "mbcas/kube/store.h"
 
+#include <algorithm>
+
 namespace mbcas::kube {
 namespace {
 
@@ -21,8 +23,10 @@ void Store::addIndex(std::string name, IndexFunction function) {
 
 void Store::index(const ObjectPtr& object) {
   for (auto& [name, index] : indexes_) {
-    for (std::string& value : index.function(*object)) {
-      index.objects[std::move(value)].insert(object);
+    for (const std::string& value : index.function(*object)) {
+      std::vector<ObjectPtr>& group = index.objects[std::hash<std::string>()(value)];
+      const auto place = std::ranges::lower_bound(group, object);
+      if (place == group.end() || *place != object) group.insert(place, object);
     }
   }
 }
@@ -30,10 +34,12 @@ void Store::index(const ObjectPtr& object) {
 void Store::unindex(const ObjectPtr& object) {
   for (auto& [name, index] : indexes_) {
     for (const std::string& value : index.function(*object)) {
-      const auto found = index.objects.find(value);
+      const auto found = index.objects.find(std::hash<std::string>()(value));
       if (found == index.objects.end()) continue;
-      found->second.erase(object);
-      if (found->second.empty()) index.objects.erase(found);
+      std::vector<ObjectPtr>& group = found->second;
+      const auto place = std::ranges::lower_bound(group, object);
+      if (place != group.end() && *place == object) group.erase(place);
+      if (group.empty()) index.objects.erase(found);
     }
   }
 }
@@ -99,6 +105,14 @@ std::vector<Change> Store::replace(ObjectSet objects) {
   return changes;
 }
 
+ObjectPtr Store::known(ObjectPtr object) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = objects_.find(object);
+  const bool same = found != objects_.end() && (*found)->meta.uid == object->meta.uid &&
+                    (*found)->meta.resource_version == object->meta.resource_version;
+  return same ? *found : object;
+}
+
 ObjectPtr Store::find(std::string_view name_space, std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = objects_.find(ObjectName{name_space, name});
@@ -114,9 +128,16 @@ std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::strin
   const std::shared_lock lock(mutex_);
   const auto found = indexes_.find(index);
   if (found == indexes_.end()) return {};
-  const auto objects = found->second.objects.find(value);
-  if (objects == found->second.objects.end()) return {};
-  return {objects->second.begin(), objects->second.end()};
+  const Index& in = found->second;
+  const auto group = in.objects.find(std::hash<std::string>()(value));
+  if (group == in.objects.end()) return {};
+  std::vector<ObjectPtr> objects;
+  objects.reserve(group->second.size());
+  for (const ObjectPtr& object : group->second) {
+    const std::vector<std::string> values = in.function(*object);
+    if (std::ranges::find(values, value) != values.end()) objects.push_back(object);
+  }
+  return objects;
 }
 
 std::size_t Store::size() const {

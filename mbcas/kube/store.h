@@ -70,6 +70,9 @@ class Store {
   // From now on exactly these. Readers see the old set or the new one, nothing between.
   std::vector<Change> replace(ObjectSet objects);
 
+  // The copy that is here, if it is the same version of the same object; else this one.
+  ObjectPtr known(ObjectPtr object) const;
+
   ObjectPtr find(std::string_view name_space, std::string_view name) const;
   std::vector<ObjectPtr> list() const;
   std::vector<ObjectPtr> byIndex(const std::string& index, const std::string& value) const;
@@ -78,7 +81,9 @@ class Store {
  private:
   struct Index {
     IndexFunction function;
-    std::unordered_map<std::string, ObjectSet> objects;
+    // By hash of the value, ordered by address. Values are not kept: byIndex() asks the function
+    // again.
+    std::unordered_map<std::size_t, std::vector<ObjectPtr>> objects;
   };
   void index(const ObjectPtr& object);
   void unindex(const ObjectPtr& object);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "mbcas/kube/store.h"
 #include "mbcas/kube/types.h"
@@ -266,6 +267,44 @@ TEST(Store, AReplacementNoticesWhatWasMissed) {
   EXPECT_EQ(changes, "u1@1>- late, ->u4@4");
   EXPECT_EQ(store.find("ns", "same"), same);  // the very object
   EXPECT_EQ(store.find("ns", "gone"), nullptr);
+}
+
+// So that a second list does not take the memory of all objects a second time.
+TEST(Store, KnowsWhatHasNotChanged) {
+  Store store;
+  const ObjectPtr object = pod("a", "u1", 1);
+  store.put(object);
+  EXPECT_EQ(store.known(pod("a", "u1", 1)), object);
+  const ObjectPtr changed = pod("a", "u1", 2);
+  EXPECT_EQ(store.known(changed), changed);
+  const ObjectPtr replaced = pod("a", "u2", 1);
+  EXPECT_EQ(store.known(replaced), replaced);
+  const ObjectPtr other = pod("b", "u3", 1);
+  EXPECT_EQ(store.known(other), other);
+}
+
+TEST(Store, AnObjectMayHaveSeveralValuesInAnIndex) {
+  Store store;
+  store.addIndex("letter", [](const Object& object) {
+    std::vector<std::string> values;
+    for (const char letter : object.meta.name.view()) values.emplace_back(1, letter);
+    return values;
+  });
+  const auto names = [&](const std::string& letter) {
+    std::set<std::string> found;
+    for (const ObjectPtr& object : store.byIndex("letter", letter)) {
+      EXPECT_TRUE(found.insert(object->meta.name.string()).second) << "twice";
+    }
+    return found;
+  };
+  using Names = std::set<std::string>;
+  store.put(pod("aab", "u1", 1));
+  store.put(pod("bc", "u2", 2));
+  EXPECT_EQ(names("a"), Names({"aab"}));
+  EXPECT_EQ(names("b"), Names({"aab", "bc"}));
+  store.erase(pod("aab", "u1", 3));
+  EXPECT_EQ(names("a"), Names());
+  EXPECT_EQ(names("b"), Names({"bc"}));
 }
 
 TEST(Store, IndexesFollowEveryChange) {

@@ -58,13 +58,21 @@ Phase decodePhase(JsonCursor value) {
   return Phase::kUnset;
 }
 
+// The pod is the owner, too: its name is kept once.
+kube::Str ownName(PodAllocation& allocation, std::string_view name) {
+  for (const kube::OwnerReference& owner : allocation.meta.owners) {
+    if (owner.name == name) return owner.name;
+  }
+  return allocation.arena.text(name);
+}
+
 void decodeSpec(PodAllocation& allocation, JsonCursor spec) {
   Arena& arena = allocation.arena;
   spec.members([&](std::string_view key, JsonCursor field) {
     if (key == "namespace") {
       allocation.pod_namespace = arena.shared(field.text());
     } else if (key == "podName") {
-      allocation.pod_name = arena.text(field.text());
+      allocation.pod_name = ownName(allocation, field.text());
     } else if (key == "nodeName") {
       allocation.node = arena.shared(field.text());
     } else if (key == "reason") {
@@ -148,7 +156,10 @@ void decodeStatus(PodAllocation& allocation, JsonCursor status) {
     } else if (key == "appliedCPULimit") {
       allocation.applied = decodeCpu(field);
     } else if (key == "reason") {
-      allocation.status_reason = arena.text(field.text());
+      // Of a limit that is in force it is what the agent has said.
+      const std::string_view text = field.text();
+      allocation.status_reason =
+          !text.empty() && allocation.reason == text ? allocation.reason : arena.text(text);
     } else if (key == "lastAppliedTime") {
       allocation.last_applied = kube::decodeTime(field);
     } else if (key == "lastAttemptTime") {

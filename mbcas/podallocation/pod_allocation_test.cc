@@ -41,6 +41,26 @@ WallTime at(std::string_view text) {
   return *parseRfc3339(text);
 }
 
+// A controller keeps one for each pod of the cluster.
+TEST(PodAllocation, KeepsATextOnceThatStandsInSeveralPlaces) {
+  const Ptr read = decoded(R"({"metadata":{"name":"a-uid","ownerReferences":[
+      {"kind":"Pod","name":"web-1","uid":"a-uid"}]},
+      "spec":{"podName":"web-1","reason":"uses 100m"},"status":{"reason":"uses 100m"}})");
+  EXPECT_EQ(read->pod_name, "web-1");
+  EXPECT_EQ(read->pod_name.view().data(), read->meta.owners[0].name.view().data());
+  EXPECT_EQ(read->meta.owners[0].uid, "a-uid");
+  EXPECT_EQ(read->meta.owners[0].uid.view().data(), read->meta.name.view().data());
+  EXPECT_EQ(read->status_reason, "uses 100m");
+  EXPECT_EQ(read->status_reason.view().data(), read->reason.view().data());
+  const Ptr apart = decoded(R"({"metadata":{"name":"a-uid","ownerReferences":[
+      {"kind":"Pod","name":"web-2","uid":"b-uid"}]},
+      "spec":{"podName":"web-1","reason":"uses 100m"},"status":{"reason":"waits"}})");
+  EXPECT_EQ(apart->pod_name, "web-1");
+  EXPECT_EQ(apart->meta.owners[0].name, "web-2");
+  EXPECT_EQ(apart->meta.owners[0].uid, "b-uid");
+  EXPECT_EQ(apart->status_reason, "waits");
+}
+
 TEST(PodAllocation, EveryPhaseHasItsName) {
   for (const Phase phase : {Phase::kPending, Phase::kApplied, Phase::kClamped, Phase::kRecommended,
                             Phase::kLeftAlone, Phase::kFailed}) {
