@@ -43,8 +43,8 @@ constexpr const char* kObserveFooter = R"(Examples:
   mbcas-agent observe --once
   kubectl -n mbcas-system exec ds/mbcas-agent -- mbcas-agent observe --for 1m
 
-Reads the socket of the running agent in the same container. `mbcas top`, `explain` and `ui` start
-it there. At most 4 may observe an agent at once, because they share its CPU and memory.
+The command reads the socket of the running agent in the same container. `mbcas top`, `explain` and
+`ui` start it there. At most 4 may observe an agent at once, because they share its CPU and memory.
 
 Exit code: 0 done, 1 the agent does not show its state, 2 used wrongly.)";
 
@@ -59,15 +59,15 @@ constexpr const char* kFooter = R"(Examples:
   mbcas-agent --probe ready --probe-socket /run/mbcas/probe.sock
   mbcas-agent observe --for 1m                    # in the container of a running agent
 
-Each decision that was written is a JSON line on standard output, everything else one on standard
-error. SIGUSR1 prints the state of the node as one line of JSON.
+Each decision that was written is a line of JSON on standard output. Everything else is a line on
+standard error. SIGUSR1 prints the state of the node as one line of JSON.
 
-Settings given as flags hold where the ConfigMap mbcas is silent: what the cluster publishes there
-goes over them, so that all agents and the controller agree.
+Settings that are given as flags count where the ConfigMap mbcas says nothing. What the cluster
+publishes there takes precedence, so that all agents and the controller agree.
 
-Probes ask a running agent through its --probe-socket. It is live while its loops run, whether the
-API server answers or not. It is ready while it sees: its watches bring news and it can read the
-cgroups of its pods. A blind agent publishes nothing and lets its Lease expire, so that the
+Probes ask a running agent through its --probe-socket. The agent is live while its loops run,
+whether the API server answers or not. It is ready while it sees: its watches bring news, and it can
+read the cgroups of its pods. A blind agent publishes nothing and lets its Lease expire, so that the
 controller gives its pods their original limits back.
 
 Exit code: 0 stopped by SIGTERM or done, 1 failed, 2 used wrongly.)";
@@ -340,76 +340,78 @@ int main(int argc, char** argv) {
                "mbcas-agent");
   app.footer(kFooter);
   app.set_version_flag("--version", "mbcas-agent " MBCAS_VERSION);
-  app.add_option("--node-name", flags.node_name, "The Node that this runs on")
+  app.add_option("--node-name", flags.node_name, "Name of the Node on which the agent runs")
       ->envname("NODE_NAME");
   app.add_option("--cgroup-root", flags.cgroup_root, "Where the node's cgroup tree is mounted")
       ->capture_default_str();
   app.add_option("--proc-root", flags.proc_root, "Where the machine's /proc is")
       ->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig,
-                 "Default: the service account, or kubectl's own");
-  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+                 "Kubeconfig file (default: the service account, or kubectl's own)");
+  app.add_option("--namespace", flags.name_space, "Namespace of the Leases and the settings")
       ->capture_default_str();
-  app.add_flag("--dry-run", flags.dry_run, "Decide and log; write nothing, renew no Lease");
-  app.add_flag("--once", flags.once,
-               "Look at the cluster, take a few samples, print what would be decided, and end");
+  app.add_flag("--dry-run", flags.dry_run, "Decide and log; write nothing, and renew no Lease");
+  app.add_flag("--once", flags.once, "Take a few samples, print what would be decided, and exit");
   app.add_option("--replay", flags.replay,
-                 "Decide on a recording instead, print the decisions, and end: CAPTURE");
-  app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)")
+                 "Decide on a recording of tools/capture-cgroups, print the decisions, and exit");
+  app.add_option("--cpus", flags.cpus,
+                 "CPUs of the machine, or of the recorded one (default: all)")
       ->type_name("NUMBER");
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
-  app.add_option("--state-socket", flags.state_socket, "A Unix socket that shows the state: PATH")
+  app.add_option("--state-socket", flags.state_socket, "Path of a Unix socket that shows the state")
       ->envname("MBCAS_STATE_SOCKET");
-  app.add_option("--probe-socket", flags.probe_socket, "A Unix socket that answers probes: PATH")
+  app.add_option("--probe-socket", flags.probe_socket, "Path of a Unix socket that answers probes")
       ->envname("MBCAS_PROBE_SOCKET");
   app.add_option("--probe", flags.probe,
-                 "Ask the running agent whether it is live or ready, print what is wrong, and end")
+                 "Ask the running agent whether it is live or ready, print what is wrong, and exit")
       ->check(CLI::IsMember({"live", "ready"}));
   constexpr Nanos kSecond = std::chrono::seconds(1);
   constexpr Nanos kHour = std::chrono::hours(1);
   addTime(app, "--watch-bound", flags.sight.watches,
-          "Without news from a watch, after which the agent is blind", kSecond, kHour);
+          "Time without news from a watch after which the agent is blind", kSecond, kHour);
   addTime(app, "--cgroup-bound", flags.sight.cgroups,
-          "Without a readable cgroup, after which the agent is blind", kSecond, kHour);
+          "Time without a readable cgroup after which the agent is blind", kSecond, kHour);
   app.add_option("--metrics-bind-address", flags.metrics_address,
                  "/metrics and /state over HTTP, as :8080; 0: none")
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level)
+  app.add_option("--log-level", flags.log_level, "Log everything (info), or only errors")
       ->check(CLI::IsMember({"info", "error"}))
       ->capture_default_str();
   // For what the ConfigMap does not say.
   constexpr SettingFlag kSettings[] = {
       {"profile", "responsive or classic"},
-      {"sample-interval", "From one look at the kernel's counters to the next"},
-      {"write-interval", "A change that is not urgent is written at most so often"},
-      {"hysteresis", "Smaller changes are not written"},
-      {"insurance", "A pod that others are bound for may claim so many times its use, 1 to 10"},
+      {"sample-interval", "Time between two samples of the kernel's counters"},
+      {"write-interval", "Time between two changes of a limit that are not urgent"},
+      {"hysteresis", "A smaller change, as a share of the limit, is not made"},
+      {"insurance", "Ratio of claim to use of a pod for which others are bound, 1 to 10"},
       {"reserve", "Profile classic: share of the node that is never handed out"},
-      {"min-cpu", "Floor of every pod"},
-      {"warmup", "Samples before the first decision about a pod"},
-      {"burst-hold", "How long a level that a burst needed is kept"},
+      {"min-cpu", "Floor of every pod, also of a bound one"},
+      {"warmup", "Samples before the first decision on a pod"},
+      {"burst-hold", "Time without throttling until a lower burst level is tried"},
       {"estimator", "responsive or classic"},
-      {"ema-up", "Of the classic estimator"},
-      {"ema-down", "Of the classic estimator"},
-      {"throttle-threshold", "Of the classic estimator"},
-      {"bid-rule", "entitlement or pressure"},
+      {"ema-up", "Profile classic: how fast the estimate of demand rises, 0 to 1"},
+      {"ema-down", "Profile classic: how fast the estimate of demand falls, 0 to 1"},
+      {"throttle-threshold", "Profile classic: the throttling ratio that counts as full demand"},
+      {"bid-rule", "What pods bid with: entitlement or pressure"},
       {"reclaim",
-       "Below the declared limit: scarce (only for a more important pod), always, never"},
-      {"strict-capacity", "true: the sum of limits stays within capacity"},
-      {"exclude-namespaces", "Comma-separated"},
+       "When a limit may be below the declared one: scarce (for a more important pod), always, "
+       "never"},
+      {"strict-capacity", "true: the sum of limits stays within the capacity"},
+      {"exclude-namespaces", "Namespaces that are left alone, separated by commas"},
   };
   addSettings(app, kSettings, flags.settings);
   CLI::App* const observing = app.add_subcommand(
       "observe", "Print what the running agent sees, a line of JSON for each of its samples");
   observing->footer(kObserveFooter);
   observing->fallthrough();  // --state-socket may come behind it
-  observing->add_flag("--once", flags.observe_once, "Print one line, and end");
+  observing->add_flag("--once", flags.observe_once, "Print one line, and exit");
   constexpr Nanos kShortest = std::chrono::milliseconds(100);
   constexpr Nanos kDay = std::chrono::hours(24);
-  addTime(*observing, "--interval", flags.observe.interval, "Between two looks", kShortest, kDay);
-  addTime(*observing, "--for", flags.observe.at_most, "Then it ends, so that none is forgotten",
-          kShortest, kDay);
+  addTime(*observing, "--interval", flags.observe.interval, "Time between two lines", kShortest,
+          kDay);
+  addTime(*observing, "--for", flags.observe.at_most,
+          "Time after which it exits, so that none is forgotten", kShortest, kDay);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

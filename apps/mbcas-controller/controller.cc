@@ -40,8 +40,8 @@ constexpr int kUsage = 2;
 constexpr const char* kFooter = R"(Example:
   mbcas-controller --kubeconfig ~/.kube/config --dry-run --leader-elect=false
 
-Settings given as flags are published in the ConfigMap mbcas, where agents read them too; what is
-changed there later counts at once.
+The controller publishes settings that are given as flags in the ConfigMap mbcas, where agents read
+them, too. An edit of the ConfigMap takes effect at once.
 
 Exit code: 0 stopped by SIGTERM, 1 failed or lost its leadership, 2 used wrongly.)";
 
@@ -212,56 +212,59 @@ int runController(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", "mbcas-controller " MBCAS_VERSION);
   app.add_option("--kubeconfig", flags.kubeconfig,
-                 "Default: the service account, or kubectl's own");
-  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+                 "Kubeconfig file (default: the service account, or kubectl's own)");
+  app.add_option("--namespace", flags.name_space, "Namespace of the Leases and the settings")
       ->capture_default_str();
-  app.add_option("--workers", flags.workers, "Pods that are worked on at once, 1 to 64")
+  app.add_option("--workers", flags.workers, "Pods that are reconciled at the same time, 1 to 64")
       ->check(CLI::Range(1, 64).description(""))
       ->type_name("NUMBER")
       ->capture_default_str();
   app.add_option("--initial-mode", flags.initial_mode,
                  "The mode until one is set, by `mbcas mode` or in the ConfigMap")
       ->check(CLI::IsMember({"off", "recommend", "raise-only", "full"}));
-  app.add_flag("--dry-run", flags.dry_run, "Only recommend: writes status, never resizes");
+  app.add_flag("--dry-run", flags.dry_run, "Only recommend: write status, and never resize");
   app.add_flag("--leader-elect,!--no-leader-elect", flags.leader_elect,
-               "Of several, only one works at a time (default true)");
+               "Of several replicas only one works at a time (default true)");
   addTime(app, "--leader-elect-lease", flags.lease,
-          "Until another takes over from a leader that has died", std::chrono::seconds(2),
-          std::chrono::minutes(10));
-  app.add_option("--audit-log", flags.audit_log, "A JSON line for each decision: FILE, or -");
-  app.add_option("--metrics-bind-address", flags.metrics_address, "0: none")->capture_default_str();
-  app.add_option("--health-probe-bind-address", flags.health_address, "0: none")
+          "Time until another replica takes over from a leader that has died",
+          std::chrono::seconds(2), std::chrono::minutes(10));
+  app.add_option("--audit-log", flags.audit_log,
+                 "File for a line of JSON for each decision, or - for standard output");
+  app.add_option("--metrics-bind-address", flags.metrics_address, "Address of /metrics; 0: none")
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level)
+  app.add_option("--health-probe-bind-address", flags.health_address,
+                 "Address of the probes; 0: none")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "Log everything (info), or only errors")
       ->check(CLI::IsMember({"info", "error"}))
       ->capture_default_str();
   // Settings of the whole cluster.
   constexpr SettingFlag kSettings[] = {
       {"mode", "off, recommend, raise-only or full"},
       {"profile", "responsive or classic"},
-      {"cooldown", "From the last change to a decrease"},
-      {"max-step", "A decrease divides by at most this"},
-      {"raise-max-step", "A raise multiplies by at most this"},
-      {"silence", "Of an agent, until its pods get their limits back"},
-      {"min-cpu", "Floor of every pod"},
+      {"cooldown", "Time from the last change of a limit to a decrease"},
+      {"max-step", "A decrease divides the limit by this at most"},
+      {"raise-max-step", "A raise multiplies the limit by this at most"},
+      {"silence", "Time without a sign of an agent, after which its pods get their limits back"},
+      {"min-cpu", "Floor of every pod, also of a bound one"},
       {"reserve", "Profile classic: share of a node that is never handed out"},
-      {"fairness", "Between nodes: off, namespace or workload"},
-      {"bid-rule", "entitlement or pressure"},
+      {"fairness", "Balance between nodes: off, namespace or workload"},
+      {"bid-rule", "What pods bid with: entitlement or pressure"},
       {"reclaim",
-       "Below the declared limit: scarce (only for a more important pod), always, never"},
-      {"strict-capacity", "true: the sum of limits stays within capacity"},
-      {"exclude-namespaces", "Comma-separated"},
-      {"sample-interval", "Of agents: between two looks at the kernel's counters"},
-      {"write-interval", "Of agents: between two changes of a pod that are not urgent"},
-      {"hysteresis", "Of agents: smaller changes, as a share, are not made"},
-      {"insurance",
-       "Of agents: of the claim of a pod that others are bound for over its use, 1 to 10"},
-      {"warmup", "Of agents: samples before the first decision on a pod"},
-      {"burst-hold", "Of agents: without throttling, until a lower burst level is tried"},
-      {"estimator", "Of agents: responsive or classic"},
-      {"ema-up", "Of the classic estimator: how fast demand rises, 0 to 1"},
-      {"ema-down", "Of the classic estimator: how fast demand falls, 0 to 1"},
-      {"throttle-threshold", "Of the classic estimator: the throttling ratio of full demand"},
+       "When a limit may be below the declared one: scarce (for a more important pod), always, "
+       "never"},
+      {"strict-capacity", "true: the sum of limits stays within the capacity"},
+      {"exclude-namespaces", "Namespaces that are left alone, separated by commas"},
+      {"sample-interval", "Agents: time between two samples of the kernel's counters"},
+      {"write-interval", "Agents: time between two changes of a limit that are not urgent"},
+      {"hysteresis", "Agents: a smaller change, as a share of the limit, is not made"},
+      {"insurance", "Agents: ratio of claim to use of a pod for which others are bound, 1 to 10"},
+      {"warmup", "Agents: samples before the first decision on a pod"},
+      {"burst-hold", "Agents: time without throttling until a lower burst level is tried"},
+      {"estimator", "Agents: responsive or classic"},
+      {"ema-up", "Profile classic: how fast the estimate of demand rises, 0 to 1"},
+      {"ema-down", "Profile classic: how fast the estimate of demand falls, 0 to 1"},
+      {"throttle-threshold", "Profile classic: the throttling ratio that counts as full demand"},
   };
   addSettings(app, kSettings, flags.settings);
   try {

@@ -271,6 +271,15 @@ TEST(Help, OfResumeIsItsOwn) {
   EXPECT_EQ(help.find("\n  mbcas pause"), std::string::npos) << help;
 }
 
+TEST(Help, KeepsTheLinesOfListsAndCommands) {
+  for (const auto& [command, line] : std::vector<std::pair<std::string, std::string>>{
+           {"mode", "\n  recommend   the same"},
+           {"restore", "\n  kubectl annotate pod web-1 mbcas.io/managed=false\n"}}) {
+    const std::string help = helpOf({command});
+    EXPECT_NE(help.find(line), std::string::npos) << help;
+  }
+}
+
 TEST(Help, IsNotWiderThanATerminal) {
   for (const Words& command : kCommands) {
     std::istringstream lines(helpOf(command));

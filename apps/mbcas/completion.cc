@@ -72,9 +72,9 @@ constexpr const char* kFooter = R"(Examples:
   mbcas completion zsh > "${fpath[1]}/_mbcas"
   mbcas completion fish > ~/.config/fish/completions/mbcas.fish
 
-Commands, flags and their values; pods, namespaces and nodes are asked of the cluster. `kubectl mbcas`
-completes by itself where kubectl does and kubectl_complete-mbcas, which is mbcas by another name, is
-in the PATH.)";
+The script completes commands, flags and their values, and asks the cluster for names of pods,
+namespaces and nodes. `kubectl mbcas` completes by itself where kubectl does, if
+kubectl_complete-mbcas, which is a link to mbcas, is in the PATH.)";
 
 bool isFlag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
@@ -306,7 +306,7 @@ std::vector<std::string> lookUp(const std::string& what, const std::vector<std::
 
 void addCompletion(CLI::App& app, int& exit_code) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print a script by which a shell completes");
+  CLI::App* command = app.add_subcommand("completion", "Print the completion script for a shell");
   command->footer(kFooter);
   oneOf(command->add_option("SHELL", *shell, "bash, zsh or fish"), {"bash", "zsh", "fish"})
       ->required();

@@ -803,10 +803,11 @@ void addDemo(CLI::App& app, int& exit_code) {
       ->group(kHostGroup)
       ->capture_default_str();
   command->footer(
-      "Makes cgroups of its own and removes them at the end, also on Ctrl-C; nothing else on the\n"
-      "machine is touched. The hog is a process that is not managed and wants every CPU, with the\n"
-      "kernel weight of a BestEffort pod. Without root, or without cgroups, the same runs on a\n"
-      "model.\n\n"
+      "The demo makes cgroups of its own and removes them at the end, also on Ctrl-C. It touches\n"
+      "nothing else on the machine. The hog is a process that MBCAS does not manage: it wants "
+      "every\n"
+      "CPU, and has the kernel weight of a BestEffort pod. Without root, or without cgroups, the\n"
+      "demo runs on a model of the kernel.\n\n"
       "Example: mbcas demo --duration 30s");
   command->callback([flags, &exit_code] {
     if (flags->json && flags->output == "text") flags->output = "json";

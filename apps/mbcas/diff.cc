@@ -20,10 +20,10 @@ constexpr const char* kFooter = R"(Examples:
   mbcas diff -n shop -o yaml > limits.yaml           # a patch for each workload
   kubectl patch -n shop deploy/web --patch-file web.yaml --dry-run=server
 
-For each workload with managed pods: the CPU limits that its manifest declares, and the largest that
-its pods should have by their PodAllocations. So limits can be kept in Git, also without MBCAS, or
-after some days in mode recommend. Patches are strategic merges and change limits only. A limit that
-is lower for a moment, because another pod matters more, is no change.
+For each workload with managed pods the output has the CPU limits that its manifest declares, and
+the largest that its pods should have by their PodAllocations. So you can keep limits in Git, also
+without MBCAS, or after some days in mode recommend. Patches are strategic merges and change limits
+only. A limit that is lower for a moment, because another pod matters more, does not count.
 
 Exit code: 0 done, with or without changes, 1 failed, 2 the command is wrong.)";
 

@@ -23,10 +23,8 @@ constexpr const char* kFooter = R"(Examples:
   mbcas doctor --host             # this machine: cgroups, limits, pressure
   mbcas doctor -o json | jq '.findings[] | select(.level == "problem")'
 
-A note is something to know; a problem keeps MBCAS from working, or from working everywhere. Each
-comes with what to do about it, after the arrow.
-
-A server that does not answer is a problem, too.
+A note is something to know. A problem keeps MBCAS from working, or from working everywhere. The
+arrow points to what you can do about it. A server that does not answer is a problem, too.
 
 Exit code: 0 no problems, 1 problems, 2 the command is wrong.)";
 

@@ -22,11 +22,12 @@ constexpr const char* kFooter = R"(Examples:
   mbcas explain -n shop deploy/web       # each of its pods
   mbcas explain --host web        # a pod of `mbcas run` on this machine
 
-From the kernel's counters to the limit in force: each step with its numbers and its rule, who set
-the bounds and why, and what would have to change for the pod to get more; for a pod that is left
-alone, why. The numbers are those of the agent on the pod's node: its present state, for which
-`mbcas-agent observe` is started there by pods/exec (role mbcas-observe allows it), else its last
-decision in its log. Without either, what PodAllocation and pod say.
+The output leads from the kernel's counters to the limit in force. It shows each step with its
+numbers and its rule, who set the bounds and why, and what would have to change for the pod to get
+more. For a pod that is left alone it says why. The numbers come from the agent on the pod's node:
+its present state, for which `mbcas-agent observe` is started there by pods/exec (the Role
+mbcas-observe allows it), or else its last decision in its log. Without either, the output shows
+what the PodAllocation and the pod say.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

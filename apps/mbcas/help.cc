@@ -89,7 +89,7 @@ A pod, or a namespace, opts out for good by label or annotation:
 
   kubectl annotate pod -n shop web-1 mbcas.io/managed=false
 
-`mbcas pause` is off everywhere at once, whatever labels say, and `mbcas resume` ends it.
+`mbcas pause` means off everywhere at once, whatever labels say. `mbcas resume` ends the pause.
 )"},
     {"restoring", "How to get back what pods declared",
      R"(One pod:            mbcas restore shop/web-1
@@ -102,7 +102,7 @@ A machine:          `mbcas run` puts every limit back when it ends; after a cras
 
 On a cluster what a pod declared is recorded in the status of its PodAllocation, and in the pod's
 annotation mbcas.io/original-resources, so that the way back does not depend on anything that runs.
-A pod that is restored and still managed is changed again; to keep it as it is, opt it out first
+A pod that is restored and still managed is changed again. To keep it as it is, opt it out first
 (mbcas help modes).
 )"},
     {"annotations", "What can be written on pods and namespaces", R"(On a pod (annotations):
@@ -122,9 +122,9 @@ On a namespace (label):
     `mbcas doctor`: there are problems
 2   the command or its input is wrong
 
-Results go to standard output, complaints to standard error, one line each, with what to do about
-it. -o json prints one JSON object, -o yaml the same as YAML, -o name only names. Colours and live
-screens appear only on a terminal; NO_COLOR turns colours off.
+Results go to standard output. Errors go to standard error, one line each, with what to do about
+them. -o json prints one JSON object, -o yaml the same as YAML, and -o name only names. Colours and
+live screens appear only on a terminal. NO_COLOR turns colours off.
 )"},
 };
 

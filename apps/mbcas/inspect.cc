@@ -248,9 +248,11 @@ void addInspect(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<InspectFlags>();
   addFlags(*cgroups, *flags);
   cgroups->footer(
-      "USE is the median of 30 s, BURST the limit at which throttling stops (0: never throttled),\n"
-      "BLOCKED the time that threads were held back by quotas, CPU MEM IO the share of time that\n"
-      "something waited (pressure), OTHER the part of CPU that no quota explains.\n\n"
+      "USE is the median of 30 s. BURST is the limit at which throttling stops (0: never\n"
+      "throttled). BLOCKED is the time for which quotas held threads back. CPU, MEM and IO are "
+      "the\n"
+      "share of time in which something waited (pressure), and OTHER is the part of CPU that no\n"
+      "quota explains.\n\n"
       "Example: mbcas inspect cgroups --cgroup-root /host/sys/fs/cgroup --watch");
   cgroups->callback([flags, &exit_code] { exit_code = inspectCgroups(*flags); });
 
@@ -260,13 +262,14 @@ void addInspect(CLI::App& app, int& exit_code) {
   const auto machine_flags = std::make_shared<InspectFlags>();
   addFlags(*machine, *machine_flags);
   machine->footer(
-      "Pods, the cgroups that lead to them, and all other cgroups at those levels. WEIGHT is the\n"
-      "kernel's weight among siblings (1024: a task of nice 0, or cpu.weight 100), CAP the quota "
-      "of\n"
-      "that level, USE the CPU time over the interval. \"tasks\" are those directly in a cgroup;\n"
-      "each of them competes for itself, and their USE is what the others do not explain. The USE\n"
-      "of pods, others and tasks adds up to that of the machine. CPUS is shown where a cgroup may\n"
-      "run on fewer CPUs than the machine has.\n\n"
+      "The table has the pods, the cgroups that lead to them, and all other cgroups at those\n"
+      "levels. WEIGHT is the kernel's weight among siblings (1024: a task of nice 0, or "
+      "cpu.weight\n"
+      "100). CAP is the quota of that level, and USE is the CPU time over the interval. \"tasks\"\n"
+      "are those directly in a cgroup. Each of them competes for itself, and their USE is what "
+      "the\n"
+      "others do not explain. The USE of pods, others and tasks adds up to that of the machine.\n"
+      "CPUS appears where a cgroup may run on fewer CPUs than the machine has.\n\n"
       "Example: mbcas inspect machine --interval 5");
   machine->callback([machine_flags, &exit_code] {
     const Result<void> shown = inspectMachine(*machine_flags);

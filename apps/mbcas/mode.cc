@@ -30,8 +30,8 @@ constexpr const char* kFooter = R"(Examples:
 
   off         every pod has what it declared
   recommend   the same, and PodAllocations say what would be set
-  raise-only  limits are raised, never set below what was declared
-  full        limits are raised, and a pod may be bound for a more important one
+  raise-only  limits are raised, never set below the declared one
+  full        the same, but a pod may be bound for a more important one
 
 Without -n the mode is that of the cluster: the key `mode` of the ConfigMap of MBCAS. If the
 controller was started with --mode (settings.mode of the chart), it writes that mode there whenever

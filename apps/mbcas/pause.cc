@@ -20,7 +20,7 @@ constexpr const char* kPauseFooter = R"(Examples:
   mbcas pause --dry-run          # whether you may; nothing changes
 
 While paused, the controller gives every pod the CPU requests and limits that it declared and
-changes nothing, whatever the mode of its namespace. `mbcas resume` lets it go on.
+changes nothing, whatever the mode of its namespace is. After `mbcas resume` it goes on.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
@@ -28,9 +28,9 @@ constexpr const char* kResumeFooter = R"(Examples:
   mbcas resume && mbcas top -A
   mbcas resume --dry-run         # whether you may; nothing changes
 
-Ends what `mbcas pause` or `mbcas restore --all` began: the controller manages pods again, each
-namespace in its own mode. Limits start from what is declared, and the first ones move within
-seconds. Where nothing is paused, nothing happens.
+The command ends what `mbcas pause` or `mbcas restore --all` began: the controller manages pods
+again, each namespace in its own mode. Limits start from the declared ones, and the first of them
+change within seconds. If MBCAS is not paused, nothing happens.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

@@ -26,8 +26,8 @@ constexpr const char* kListFooter = R"(Examples:
   mbcas pods list -A -o json | jq '.pods[] | select(.managed == "no") | .why'
   mbcas pods list --host          # the pods on this machine, as the kernel has them
 
-REQUEST and LIMIT are sums over the containers; 500m+ means that others have no limit. MANAGED says
-yes, or why not.
+REQUEST and LIMIT are sums over the containers; 500m+ means that other containers have
+no limit. MANAGED says yes, or why not.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 
@@ -36,10 +36,10 @@ constexpr const char* kUsageFooter = R"(Examples:
   mbcas pods usage --node n1
   mbcas pods usage --host         # of this machine, from the kernel itself
 
-On a cluster the figures are those of the kubelets (/stats/summary, through the API server, which
-takes permission to get nodes/proxy), of the last 10 to 20 seconds. On a machine they are measured
-for --interval, and say how long threads were held back by limits. PRESSURE is the share of time in
-which some thread waited for a CPU.
+On a cluster the figures come from the kubelets and cover the last 10 to 20 seconds. They are read
+from /stats/summary through the API server, which needs permission to get nodes/proxy. On a machine
+they are measured for --interval, and also say how long limits held threads back. PRESSURE is the
+share of time in which some thread waited for a CPU.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

@@ -32,11 +32,12 @@ constexpr const char* kFooter = R"(Examples:
   mbcas report monday.mbcas tuesday.mbcas   # recordings that the page of mbcas ui saved
   mbcas report --host --for 2m           # the pods of `mbcas run` on this machine
 
-First requests that are far from use, with what they should be; then throttled pod-hours, with the
-declared limits and with higher ones; limits that should be others; quota that is free or short; and
-sums of namespaces. Ctrl-C ends the time early and tells what was seen until then. On a cluster
-`mbcas-agent observe` is started in up to 64 agents by pods/exec (role mbcas-observe allows it), and
-all namespaces are in it, or that of -n.
+The report begins with requests that are far from use, and what they should be. Then follow
+throttled pod-hours, with the declared limits and with higher ones, limits that should differ from
+the declared ones, quota that is free or short, and the sums of namespaces. Ctrl-C ends the time
+early, and the report covers what was seen until then. On a cluster `mbcas-agent observe` is started
+in up to 64 agents by pods/exec (the Role mbcas-observe allows it). The report covers all
+namespaces, or the one that -n names.
 
 Exit code: 0 done, 1 failed or nothing was seen, 2 the command is wrong.)";
 

@@ -32,10 +32,10 @@ constexpr const char* kFooter = R"(Examples:
   mbcas resize -n shop web-1 --container server --cpu 1.5 --dry-run
   mbcas resize -n shop deploy/web --cpu 1     # each of its pods; new ones are as the template says
 
---cpu is the sum over the chosen containers, rounded up to a step of 10m; several share it in
-proportion to what they have. Requests stay as they are unless --policy says otherwise. A container
-without a CPU limit is not given one, for Kubernetes could never remove it again, and none is
-restarted.
+--cpu is the sum over the chosen containers, rounded up to a step of 10m. Several containers share
+it in proportion to what they have. Requests stay as they are unless --policy says otherwise. No
+container is restarted, and a container without a CPU limit is not given one, because Kubernetes
+could never remove it again.
 
 Exit code: 0 done (or accepted, without --wait), 1 refused, failed or not done in time, 2 the
 command is wrong.)";

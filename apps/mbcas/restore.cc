@@ -33,13 +33,16 @@ constexpr const char* kFooter = R"(Examples:
   mbcas restore --host       # limits of this machine's cgroups, after `mbcas run` was killed
 
 What a pod declared is recorded in the status of its PodAllocation, and in the pod's annotation
-mbcas.io/original-resources, which is removed in the end. A pod that is managed may be changed
-again; to keep it as it is, opt out first:
-  kubectl annotate pod web-1 mbcas.io/managed=false
-Who is no cluster-admin needs the ClusterRole mbcas-restore, and for --all the Role of that name.
+mbcas.io/original-resources, which the command removes in the end. A managed pod may be changed
+again. To keep it as it is, opt it out first:
 
-Exit code: 0 done, 1 some pod could not be restored, 2 the command is wrong. With --best-effort 0
-also where some pod could not be.)";
+  kubectl annotate pod web-1 mbcas.io/managed=false
+
+Users who are not cluster-admins need the ClusterRole mbcas-restore, and for --all the Role of that
+name.
+
+Exit code: 0 done, 1 some pod could not be restored, 2 the command is wrong. With --best-effort it
+is 0 even if some pod could not be restored.)";
 
 struct Flags {
   ClusterFlags cluster;

@@ -299,9 +299,9 @@ void addRun(CLI::App& app, int& exit_code) {
                                  "file's name and .sock)"),
              "FILE");
   command->footer(
-      "Every limit is put back at the end (q, Ctrl-C, SIGTERM); after a crash by\n"
-      "`mbcas restore --host`. docs/host.md describes the file. While it runs, `mbcas top --host`\n"
-      "and `mbcas explain --host POD` tell more.\n\n"
+      "Every limit is put back at the end (q, Ctrl-C, SIGTERM). After a crash\n"
+      "`mbcas restore --host` puts the limits back. docs/host.md describes the file. While the\n"
+      "command runs, `mbcas top --host` and `mbcas explain --host POD` show more.\n\n"
       "Example:\n"
       "  cat > pods.yaml <<EOF\n"
       "  pods:\n"

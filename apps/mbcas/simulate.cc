@@ -60,8 +60,8 @@ THROTTLED is thread time held back by limits, FREE that of pods for which there 
 RESERVED is the sum of limits, SLACK the share of it that was not used. REACTION is the time from the
 first throttling to a higher limit, CONVERGED to its end, RELIEF the longest time for which a pod was
 throttled although there was CPU for it. CHANGES are those of a limit in 5 minutes. FAIR is the
-weighted geometric mean of what pods got of their demand, next to the best division; JAIN is Jain's
-index of what they got of that division (1 is best).
+weighted geometric mean of what pods got of their demand, compared with the best division; JAIN is
+Jain's index of what they got of that division (1 is best).
 
 Exit code: 0 done, 1 a file cannot be read or written, 2 a scenario or the command is wrong.)";
 
@@ -391,7 +391,7 @@ void addSimulate(CLI::App& app, int& exit_code) {
                             ->allow_extra_args(false)
                             ->default_str("responsive");
   CLI::Option* compare =
-      command->add_flag("--compare", flags->compare, "All policies, next to each other");
+      command->add_flag("--compare", flags->compare, "All policies, side by side");
   compare->excludes(policy);
   CLI::Option* tries = command->add_flag(
       "--sweep", flags->sweep,

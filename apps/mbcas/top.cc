@@ -29,13 +29,14 @@ constexpr const char* kFooter = R"(Examples:
   mbcas top -n shop -l app=web -o wide | less
   mbcas top --host                # the pods of `mbcas run` on this machine
 
-Live on a terminal, once elsewhere and with -o json, yaml or name. Keys: q quits; ? lists all keys;
-up and down choose a pod, and Enter explains it; / shows only pods that match what is typed; left
-and right choose the column to sort by, as do p (pod), o (node), n (need), l (limit), a (applied),
-t (throttled), r (pressure), c (price), s (phase), g (age); i inverts; w shows more.
-`mbcas help columns` tells what the columns mean. MS/S, PRESS and PRICE, and the need of this very
-second, come from the agents, in which `mbcas-agent observe` is started by pods/exec: in all of them
-up to 16 nodes, else in those of the nodes on the screen. Role mbcas-observe allows it.
+On a terminal the table is live. Elsewhere, and with -o json, yaml or name, it is printed once.
+Keys: q quits; ? lists all keys; up and down choose a pod, and Enter explains it; / shows only pods
+that match what you type; left and right choose the column to sort by, as do p (pod), o (node),
+n (need), l (limit), a (applied), t (throttled), r (pressure), c (price), s (phase), g (age);
+i inverts the order; w shows more columns. `mbcas help columns` explains the columns. MS/S, PRESS
+and PRICE, and the need of this very second, come from the agents: `mbcas-agent observe` is started
+in their containers by pods/exec, which the Role mbcas-observe allows. Up to 16 nodes all agents are
+followed, in larger clusters those of the nodes on the screen.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

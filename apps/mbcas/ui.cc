@@ -39,11 +39,12 @@ constexpr const char* kFooter = R"(Examples:
   mbcas ui node-1.mbcas                      # a recording that the page saved
   mbcas ui --no-open --port 8089             # through `ssh -L 8089:127.0.0.1:8089 host`
 
-Prints an address on 127.0.0.1 that is good once, and opens it where there is a display. The page
-shows the market of a node, each pod with how it came to its limit, and what was since the page
-began; it saves that as a file. Of a cluster it shows all nodes and namespaces, and finds pods, from
-PodAllocations; of a node that you open, what its agent sees, for which `mbcas-agent observe` is
-started there by pods/exec (role mbcas-observe allows it). It changes nothing. docs/ui.md is a tour.
+The command prints an address on 127.0.0.1 that works once, and opens it where there is a display.
+The page shows the market of a node, how each pod came to its limit, and what has happened since the
+page was opened, and saves that as a file. For a cluster it shows all nodes and namespaces from
+PodAllocations, and finds pods. For a node that you open it shows what the agent there sees:
+`mbcas-agent observe` is started in it by pods/exec, which the Role mbcas-observe allows. The page
+changes nothing. docs/ui.md is a tour.
 
 Exit code: 0 done, 1 failed, 2 the command is wrong.)";
 

@@ -40,18 +40,21 @@ double number(std::uint64_t count) {
 
 std::string metricsText(const View& view, const AgentCounters& counters) {
   Text text;
-  text.metric("mbcas_node_capacity_cores", "gauge",
-              "CPU that is shared; profile classic: by the managed pods alone",
-              cores(view.node.capacity));
+  text.metric(
+      "mbcas_node_capacity_cores", "gauge",
+      "All CPUs, less interrupts and stolen time; profile classic: what managed pods may use",
+      cores(view.node.capacity));
   text.metric("mbcas_node_demand_cores", "gauge",
-              "What managed pods use and would use, median of 30 s", cores(view.node.demand));
-  text.metric("mbcas_node_unmanaged_use_cores", "gauge", "Use of everything else on the node",
+              "What managed pods use, or would use if nothing held them back; median of 30 s",
+              cores(view.node.demand));
+  text.metric("mbcas_node_unmanaged_use_cores", "gauge", "CPU used by everything else on the node",
               cores(view.unmanaged_use));
   text.metric("mbcas_node_scarce", "gauge",
-              "1 while some managed pod could use more than the market gives it",
-              view.node.scarce ? 1 : 0);
+              "1 while some managed pod could use more than its award", view.node.scarce ? 1 : 0);
   if (view.node.price) {
-    text.metric("mbcas_node_price", "gauge", "Marginal value of a millicore", *view.node.price);
+    text.metric("mbcas_node_price", "gauge",
+                "Price of CPU on the node, 0 while every managed pod has what it can use",
+                *view.node.price);
   }
 
   // Names of namespaces and pods need no escaping.
@@ -64,11 +67,11 @@ std::string metricsText(const View& view, const AgentCounters& counters) {
     }
   };
   perPod("mbcas_pod_usage_cores", "CPU used", [](const PodView& pod) { return cores(pod.usage); });
-  perPod("mbcas_pod_blocked_cores", "Thread time held back by limits, per wall time",
+  perPod("mbcas_pod_blocked_cores", "Work that limits held back, in cores",
          [](const PodView& pod) { return cores(pod.blocked); });
-  perPod("mbcas_pod_limit_cores", "CPU limit in force, by the kernel",
+  perPod("mbcas_pod_limit_cores", "CPU limit in force, as the kernel says",
          [](const PodView& pod) { return cores(pod.limit); });
-  perPod("mbcas_pod_desired_limit_cores", "CPU limit that the agent wants",
+  perPod("mbcas_pod_desired_limit_cores", "CPU limit that the agent publishes",
          [](const PodView& pod) { return cores(pod.decision.desired); });
 
   const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t count) {
@@ -79,7 +82,8 @@ std::string metricsText(const View& view, const AgentCounters& counters) {
           view.sense.late_ticks);
   counter("mbcas_agent_reads_total", "Readings of kernel files", view.sense.reads);
   counter("mbcas_agent_read_failures_total", "Readings that failed", view.sense.failures);
-  text.family("mbcas_agent_writes_total", "counter", "PodAllocations sent, by result");
+  text.family("mbcas_agent_writes_total", "counter",
+              "PodAllocations sent, by result: written, refused, failed or gone");
   text.value(number(counters.written), R"({result="written"})");
   text.value(number(counters.refused), R"({result="refused"})");
   text.value(number(counters.failed), R"({result="failed"})");

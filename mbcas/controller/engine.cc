@@ -199,7 +199,7 @@ class Engine::Impl {
                     .Register(registry);
     silent_agents_ = &prometheus::BuildGauge()
                           .Name("mbcas_silent_agents")
-                          .Help("Ready nodes whose agent has not been heard")
+                          .Help("Ready nodes whose agent is silent")
                           .Register(registry)
                           .Add({});
   }

@@ -89,7 +89,7 @@ struct Metrics::Impl {
       counter("kube_watch_restarts_total", "Watches that were restarted, by cause.");
   Family<prometheus::Gauge>& passed_over =
       gauge("kube_watch_passed_over_objects",
-            "Objects on the server that cannot be read and count as not there.");
+            "Objects on the server that cannot be read and are skipped.");
   Family<prometheus::Gauge>& stuck = gauge(
       "kube_watch_stuck_seconds", "How long a watch has failed without progress; 0 if it works.");
   struct WatchGauges {

@@ -137,7 +137,7 @@ std::vector<Case> cases() {
        400_m,
        {200_m, 200_m}},
       {"Sidecar",
-       "spinning 200m beside idle 200m, pod 400m",
+       "spinning 200m next to idle 200m, pod 400m",
        {kSpin(1), periodic(1, 1ms, 100ms)},
        400_m,
        {200_m, 200_m}},

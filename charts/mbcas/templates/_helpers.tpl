@@ -25,6 +25,25 @@ mbcas-{{ .part }}
 {{- end -}}
 {{- end -}}
 
+{{- /* The affinity of one part, with the architectures of the images in each term for nodes, because
+each term alone may choose a node. */ -}}
+{{- define "mbcas.affinity" -}}
+{{- $affinity := deepCopy (get .root.Values .part).affinity -}}
+{{- with .root.Values.image.architectures -}}
+{{- $here := dict "key" "kubernetes.io/arch" "operator" "In" "values" . -}}
+{{- $node := $affinity.nodeAffinity | default dict -}}
+{{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
+{{- $terms := $required.nodeSelectorTerms | default (list (dict)) -}}
+{{- range $terms -}}
+{{- $_ := set . "matchExpressions" (append (.matchExpressions | default list) $here) -}}
+{{- end -}}
+{{- $_ := set $required "nodeSelectorTerms" $terms -}}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" $required -}}
+{{- $_ := set $affinity "nodeAffinity" $node -}}
+{{- end -}}
+{{- with $affinity }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
 {{- /* Flags of the controller, as a list in YAML. */ -}}
 {{- define "mbcas.controllerArgs" -}}
 {{- $settings := deepCopy .Values.settings -}}

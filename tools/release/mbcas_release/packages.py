@@ -76,26 +76,11 @@ spec:
 # ---- where pods may run
 
 def placement(architectures):
-    """The part of a pod's spec that keeps it off nodes for which there is no image."""
-    label = "kubernetes.io/arch"
-    if len(architectures) == 1:
-        # Unlike affinity it goes together with the affinity that values for a platform have.
-        return {"nodeSelector": {label: architectures[0]}}
+    """The part of a pod's spec that keeps it off nodes for which there is no image; the chart has
+    the value image.architectures for it."""
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [
-            {"key": label, "operator": "In", "values": architectures}]}]}}}}
-
-
-def chart_placement(values, architectures):
-    """values.yaml with it as the default of both parts."""
-    (field, value), = placement(architectures).items()
-    (name, content), = value.items()
-    entry = f"    {name}: {json.dumps(content)}\n".encode()
-    values = values.replace(f"\n  {field}: {{}}\n".encode(), f"\n  {field}:\n".encode())
-    head = f"\n  {field}:\n".encode()
-    if values.count(head) != 2:
-        raise Failure(f"charts/mbcas/values.yaml has not two fields `{field}`")
-    return values.replace(head, head + entry)
+            {"key": "kubernetes.io/arch", "operator": "In", "values": architectures}]}]}}}}
 
 
 # ---- the chart
@@ -131,10 +116,13 @@ def chart(registry, architectures, annotations):
         raise Failure("charts/mbcas/Chart.yaml does not end with its annotations")
     files["mbcas/Chart.yaml"] = (metadata + annotations, 0o644)
     values, _ = files["mbcas/values.yaml"]
-    if values.count(b'\n  registry: ""\n') != 1:
-        raise Failure("charts/mbcas/values.yaml has no line `  registry: \"\"`, or several")
-    values = values.replace(b'\n  registry: ""\n', f"\n  registry: {registry}\n".encode())
-    files["mbcas/values.yaml"] = (chart_placement(values, architectures), 0o644)
+    for name, default, own in (("registry", '""', registry),
+                               ("architectures", "[]", json.dumps(architectures))):
+        line = f"\n  {name}: {default}\n".encode()
+        if values.count(line) != 1:
+            raise Failure(f"charts/mbcas/values.yaml has no line `  {name}: {default}`, or several")
+        values = values.replace(line, f"\n  {name}: {own}\n".encode())
+    files["mbcas/values.yaml"] = (values, 0o644)
     return compressed_tar(files)
 
 
