@@ -25,8 +25,6 @@ struct PodName {
   std::string uid;  // as in the API: with dashes; a static pod's is 32 hexadecimal digits, the
                     // hash of its manifest (annotation kubernetes.io/config.hash)
   Driver driver = Driver::kSystemd;
-
-  bool isStatic() const { return uid.size() == 32; }
 };
 std::optional<PodName> parsePodName(std::string_view directory);
 

@@ -191,29 +191,6 @@ std::unique_ptr<MachineReader> PodTree::machine() const {
   return std::make_unique<ProcStat>(mounts_.proc);
 }
 
-std::string PodTree::findContainer(std::string_view id) const {
-  for (const auto& [path, pod] : pods_) {
-    for (const ContainerCgroup& container : pod.containers) {
-      if (container.id == id) return container.path;
-    }
-  }
-  return findBelow("", id, 0);
-}
-
-std::string PodTree::findBelow(const std::string& path, std::string_view id, int depth) const {
-  if (depth > kMaxDepth || id.empty()) return {};
-  for (const Entry& entry : list(path)) {
-    std::string child = path + "/" + entry.name;
-    if (entry.name.find("conmon") == std::string::npos &&
-        entry.name.find(id) != std::string::npos) {
-      return child;
-    }
-    std::string found = findBelow(child, id, depth + 1);
-    if (!found.empty()) return found;
-  }
-  return {};
-}
-
 Result<void> PodTree::readable() const {
   for (const std::string& directory : {mounts_.cpu, mounts_.cpuacct}) {
     if (::access(directory.c_str(), R_OK | X_OK) == 0) continue;

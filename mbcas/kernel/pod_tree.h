@@ -93,10 +93,6 @@ class PodTree final : public PodSource {
   const Mounts& mounts() const { return mounts_; }
   const std::map<std::string, PodCgroup>& pods() const override { return pods_; }
 
-  // A container by its id: in a pod, or anywhere else in the tree (found by a walk). Empty if it
-  // is nowhere.
-  std::string findContainer(std::string_view id) const;
-
   Result<void> readable() const override;
   // "cgroup v2, systemd driver, containerd, below /kubelet.slice". A pod without containers counts
   // only where no other pod has the same driver and place.
@@ -120,7 +116,6 @@ class PodTree final : public PodSource {
                          std::vector<ContainerCgroup>& found) const;
   template <class Lost>
   void forgetPods(const std::string& below, Lost lost);
-  std::string findBelow(const std::string& path, std::string_view id, int depth) const;
 
   Mounts mounts_;
   DirectoryWatch watch_;

@@ -66,10 +66,8 @@ bool Sampler::worked(const kernel::ReadResult<T>& result) {
 std::span<const PodSignals> Sampler::tick() {
   const MonotonicTime now = clock_.monotonic();
   const WallTime wall = clock_.wall();
-  if (counters_.ticks > 0 && now - last_tick_ < options_.interval / 5) {
-    ++counters_.early_ticks;
-    return signals_;
-  }
+  // Too soon after the last tick to measure.
+  if (counters_.ticks > 0 && now - last_tick_ < options_.interval / 5) return signals_;
   if (!comparable(now, wall)) {
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       const auto forget = [](Meter& meter, CpuSignals& cpu) {
@@ -315,8 +313,6 @@ void Sampler::readLimit(kernel::CgroupReader& cgroup, CpuSignals& cpu, bool deta
   const auto limit = cgroup.limit();
   if (!worked(limit)) return;
   if (cpu.limit) {
-    if (!cpu.limit->quota && limit->quota) ++counters_.limits_appeared;
-    if (cpu.limit->quota && !limit->quota) ++counters_.limits_disappeared;
     if (cpu.limit->quota && limit->quota && *cpu.limit != *limit) ++counters_.limits_changed;
   }
   cpu.limit = *limit;

@@ -14,7 +14,7 @@
 
 namespace mbcas::view {
 
-enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kBlue, kCyan };
+enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
 // Without what a terminal would obey or not show: `\x1b`, `\u202e` and so on stand for it. Of
 // `lines`, line breaks stay. Printable text is unchanged, so a second time does no harm.
