@@ -362,7 +362,7 @@ int main(int argc, char** argv) {
                "mbcas-agent");
   app.footer(kFooter);
   app.set_version_flag("--version", "mbcas-agent " MBCAS_VERSION);
-  app.add_option("--node-name", flags.node_name, "The Node that this runs on")
+  app.add_option("--node-name", flags.node_name, "The node that the agent runs on")
       ->envname("NODE_NAME");
   app.add_option("--cgroup-root", flags.cgroup_root, "Where the node's cgroup tree is mounted")
       ->capture_default_str();
@@ -374,9 +374,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--dry-run", flags.dry_run, "Decide and log; write nothing, renew no Lease");
   app.add_flag("--once", flags.once,
-               "Look at the cluster, take a few samples, print what would be decided, and end");
+               "Check the cluster, take a few samples, print what would be decided, and exit");
   app.add_option("--replay", flags.replay,
-                 "Decide on a recording instead, print the decisions, and end: CAPTURE");
+                 "Decide on a recording instead, print the decisions, and exit: CAPTURE");
   app.add_option("--cpus", flags.cpus, "Of the machine, or of the recorded one (default: all)");
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
@@ -385,7 +385,7 @@ int main(int argc, char** argv) {
   app.add_option("--probe-socket", flags.probe_socket, "A Unix socket that answers probes: PATH")
       ->envname("MBCAS_PROBE_SOCKET");
   app.add_option("--probe", flags.probe,
-                 "Ask the running agent whether it is live or ready, print what is wrong, and end")
+                 "Ask the running agent whether it is live or ready, print what is wrong, and exit")
       ->check(CLI::IsMember({"live", "ready"}));
   app.add_option("--watch-bound", flags.watch_bound,
                  "Seconds without news from a watch after which the agent is blind")
@@ -404,14 +404,14 @@ int main(int argc, char** argv) {
   // For what the ConfigMap does not say.
   constexpr SettingFlag kSettings[] = {
       {"profile", "responsive or classic"},
-      {"sample-interval", "From one look at the kernel's counters to the next"},
+      {"sample-interval", "Time between two samples of the kernel's counters"},
       {"write-interval", "A change that is not urgent is written at most so often"},
       {"hysteresis", "Smaller changes are not written"},
-      {"insurance", "A pod that others are bound for may claim so many times its use, 1 to 10"},
+      {"insurance", "Ratio of a beneficiary's claim to its use, 1 to 10"},
       {"reserve", "Profile classic: share of the node that is never handed out"},
       {"min-cpu", "Floor of every pod"},
       {"warmup", "Samples before the first decision about a pod"},
-      {"burst-hold", "How long a level that a burst needed is kept"},
+      {"burst-hold", "How long a learned burst level is kept"},
       {"estimator", "responsive or classic"},
       {"ema-up", "Of the classic estimator"},
       {"ema-down", "Of the classic estimator"},
@@ -427,9 +427,10 @@ int main(int argc, char** argv) {
       "observe", "Print what the running agent sees, a line of JSON for each of its samples");
   observing->footer(kObserveFooter);
   observing->fallthrough();  // --state-socket may come behind it
-  observing->add_flag("--once", flags.observe_once, "Print one line, and end");
-  addTime(*observing, "--interval", flags.observe.interval, "Between two looks");
-  addTime(*observing, "--for", flags.observe.at_most, "Then it ends, so that none is forgotten");
+  observing->add_flag("--once", flags.observe_once, "Print one line, and exit");
+  addTime(*observing, "--interval", flags.observe.interval, "Time between two readings");
+  addTime(*observing, "--for", flags.observe.at_most,
+          "Exit after this time, so that no observer is forgotten");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

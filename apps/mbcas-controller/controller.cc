@@ -158,7 +158,7 @@ int run(const Flags& flags) {
                  .log_error = [&](const std::string& line) { log.error(line); }},
       .client = client_options,
       .on_lost = [&] {
-        log.error("lost the lease; ends");
+        log.error("lost the lease; exiting");
         ::_exit(kFailed);
       }};
   if (audit) options.engine.audit = [&](const std::string& line) { audit->write(line); };
@@ -217,7 +217,7 @@ int runController(int argc, char** argv) {
                  "Default: the service account, or kubectl's own");
   app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
       ->capture_default_str();
-  app.add_option("--workers", flags.workers, "Pods that are worked on at once")
+  app.add_option("--workers", flags.workers, "Pods that are reconciled at the same time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--initial-mode", flags.initial_mode,
@@ -225,9 +225,9 @@ int runController(int argc, char** argv) {
       ->check(CLI::IsMember({"off", "recommend", "raise-only", "full"}));
   app.add_flag("--dry-run", flags.dry_run, "Only recommend: writes status, never resizes");
   app.add_flag("--leader-elect,!--no-leader-elect", flags.leader_elect,
-               "Of several, only one works at a time (default true)");
+               "Only one of several replicas acts at a time (default true)");
   app.add_option("--leader-elect-lease", flags.lease_seconds,
-                 "Seconds until another takes over from a leader that has died")
+                 "Seconds until another replica takes over from a leader that has died")
       ->check(CLI::Range(2.0, 600.0))
       ->capture_default_str();
   app.add_option("--audit-log", flags.audit_log, "A JSON line for each decision: FILE, or -");
@@ -241,10 +241,10 @@ int runController(int argc, char** argv) {
   constexpr SettingFlag kSettings[] = {
       {"mode", "off, recommend, raise-only or full"},
       {"profile", "responsive or classic"},
-      {"cooldown", "From the last change to a decrease"},
+      {"cooldown", "Time from the last change of a limit to a decrease"},
       {"max-step", "A decrease divides by at most this"},
       {"raise-max-step", "A raise multiplies by at most this"},
-      {"silence", "Of an agent, until its pods get their limits back"},
+      {"silence", "Time without a sign of an agent, until its pods get their limits back"},
       {"min-cpu", "Floor of every pod"},
       {"reserve", "Profile classic: share of a node that is never handed out"},
       {"fairness", "Between nodes: off, namespace or workload"},
@@ -253,11 +253,10 @@ int runController(int argc, char** argv) {
        "Below the declared limit: scarce (only for a more important pod), always, never"},
       {"strict-capacity", "true: the sum of limits stays within capacity"},
       {"exclude-namespaces", "Comma-separated"},
-      {"sample-interval", "Of agents: between two looks at the kernel's counters"},
-      {"write-interval", "Of agents: between two changes of a pod that are not urgent"},
+      {"sample-interval", "Of agents: time between two samples of the kernel's counters"},
+      {"write-interval", "Of agents: time between two changes of a pod that are not urgent"},
       {"hysteresis", "Of agents: smaller changes, as a share, are not made"},
-      {"insurance",
-       "Of agents: of the claim of a pod that others are bound for over its use, 1 to 10"},
+      {"insurance", "Of agents: ratio of a beneficiary's claim to its use, 1 to 10"},
       {"warmup", "Of agents: samples before the first decision on a pod"},
       {"burst-hold", "Of agents: without throttling, until a lower burst level is tried"},
       {"estimator", "Of agents: responsive or classic"},

@@ -1,4 +1,4 @@
-// What may come next on a command line, told from the parser's own tree of commands, so that it is
+// What may come next on a command line, from the parser's own tree of commands, so that it is
 // never behind it. Shells ask by `mbcas __complete WORDS...`; kubectl by running
 // kubectl_complete-mbcas.
 #pragma once

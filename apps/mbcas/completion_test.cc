@@ -70,7 +70,7 @@ TEST(Completion, KubectlAsksByAnotherName) {
   const Outcome outcome =
       runCommand({binary.substr(0, binary.rfind('/')) + "/kubectl_complete-mbcas", "pods", "u"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.out, "usage\tCPU in use, beside requests and limits\n:4\n");
+  EXPECT_EQ(outcome.out, "usage\tCPU in use, next to requests and limits\n:4\n");
 }
 
 // Runs the shell; skips where it is not installed.
@@ -118,7 +118,7 @@ TEST(Completion, InFish) {
                               script("fish") + "complete -C 'mbcas pods u'\n";
   const Outcome outcome = shell("/usr/bin/fish", {"--no-config"}, program);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(outcome.out, "usage\tCPU in use, beside requests and limits\n");
+  EXPECT_EQ(outcome.out, "usage\tCPU in use, next to requests and limits\n");
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ int explainOfHost(const Flags& flags, const Target& target) {
 void addExplain(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Tell how a pod came to its limit, and what would give it more");
+      "explain", "Explain how a pod came to its limit, and what would give it more");
   command->footer(kFooter);
   command->add_option("POD", flags->pod, kTargetHelp)->required();
   addOutput(*command, flags->output, {"text", "json", "yaml", "name"});

@@ -238,9 +238,10 @@ int modeCommand(const Flags& flags) {
   const int code =
       flags.mode.empty() && !flags.reset ? show(client, flags, started) : set(client, flags);
   if (code == kDone && started && started->dry_run) {
-    complain("mbcas mode",
-             "the controller runs with --dry-run (overlays/read-only, or controller.dryRun of the "
-             "chart) and changes no pod, whatever the mode; install it without to let it act");
+    complain(
+        "mbcas mode",
+        "the controller runs with --dry-run (overlays/read-only, or controller.dryRun of the "
+        "chart) and changes no pod, whatever the mode; install it without that flag to let it act");
   }
   if (code == kDone && !flags.mode.empty() && flags.cluster.name_space.empty() && started &&
       started->mode && *started->mode != flags.mode) {

@@ -66,7 +66,7 @@ void print(const std::vector<PodRow>& rows, const std::vector<std::string>& note
   if (rows.empty()) {
     complain("mbcas pods", flags.host || namespaces
                                ? "no pods"
-                               : "no pods in this namespace; -A looks in all of them");
+                               : "no pods in this namespace; -A shows those of all namespaces");
     return;
   }
   if (flags.output == "name") {
@@ -176,7 +176,7 @@ void addPods(CLI::App& app, int& exit_code) {
     const auto flags = std::make_shared<Flags>();
     flags->usage = usage;
     CLI::App* command =
-        usage ? pods->add_subcommand("usage", "CPU in use, beside requests and limits")
+        usage ? pods->add_subcommand("usage", "CPU in use, next to requests and limits")
               : pods->add_subcommand("list", "Requests, limits, QoS; managed, or why not");
     command->footer(usage ? kUsageFooter : kListFooter);
     addOutput(*command, flags->output, {"table", "wide", "json", "yaml", "name"});

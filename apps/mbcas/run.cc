@@ -283,7 +283,7 @@ void addRun(CLI::App& app, int& exit_code) {
   command->add_option("FILE", flags->file, "What to manage, as YAML")->required();
   command->add_flag("--dry-run", flags->dry_run, "Decide and show, change nothing");
   addDuration(*command, "--duration,--seconds", flags->seconds,
-              "End by itself after so long (default: when told to)", 0, 1e7);
+              "Exit after so long (default: when interrupted)", 0, 1e7);
   command->add_flag("--plain", flags->plain, "A line per change instead of the live screen");
   addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   const auto of_machine = [&](CLI::Option* option, const char* type) {

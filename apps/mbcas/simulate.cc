@@ -59,7 +59,7 @@ THROTTLED is thread time held back by limits, FREE that of pods for which there 
 RESERVED is the sum of limits, SLACK the share of it that was not used. REACTION is the time from the
 first throttling to a higher limit, CONVERGED to its end, RELIEF the longest time for which a pod was
 throttled although there was CPU for it. CHANGES are those of a limit in 5 minutes. FAIR is the
-weighted geometric mean of what pods got of their demand, beside the best division; JAIN is Jain's
+weighted geometric mean of what pods got of their demand, next to the best division; JAIN is Jain's
 index of what they got of that division (1 is best).
 
 Exit code: 0 done, 1 a file cannot be read or written, 2 a scenario or the command is wrong.)";
@@ -289,7 +289,7 @@ int simulateAll(const Flags& flags) {
   return finish();
 }
 
-// Every scenario under MBCAS with these settings, beside the same without limits.
+// Every scenario under MBCAS with these settings, next to the same scenario without limits.
 Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Report>& unlimited,
                   const std::string& policy, const sim::Tuning& tuning) {
   std::vector<Report> reports;
@@ -381,7 +381,7 @@ void addSimulate(CLI::App& app, int& exit_code) {
                             ->allow_extra_args(false)
                             ->default_str("responsive");
   CLI::Option* compare =
-      command->add_flag("--compare", flags->compare, "All policies, beside each other");
+      command->add_flag("--compare", flags->compare, "All policies, side by side");
   compare->excludes(policy);
   CLI::Option* tries = command->add_flag(
       "--sweep", flags->sweep,
@@ -398,8 +398,8 @@ void addSimulate(CLI::App& app, int& exit_code) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->excludes(tries);
-  command->add_option("--seed", flags->seed, "Another seed than the scenario's");
-  addDuration(*command, "--duration", flags->duration, "How long, other than the scenario's", 1,
+  command->add_option("--seed", flags->seed, "Seed, instead of the scenario's");
+  addDuration(*command, "--duration", flags->duration, "Duration, instead of the scenario's", 1,
               604800);
   command->add_option("--series", flags->series, "CSV file for the course over time")
       ->type_name("FILE")

@@ -233,7 +233,7 @@ int showOnce(Source& source, const Flags& flags) {
   if (view->rows.empty()) {
     complain("mbcas top", flags.host || options.namespaces
                               ? "no pods"
-                              : "no pods in this namespace; -A looks in all of them");
+                              : "no pods in this namespace; -A shows those of all namespaces");
   } else if (flags.output == "name") {
     for (const TopRow& row : view->rows) say("pod/" + row.pod);
   } else {
@@ -317,9 +317,9 @@ void addTop(CLI::App& app, int& exit_code) {
   command->footer(kFooter);
   oneOf(command->add_option("--sort", flags->sort, "Column to sort by"), topKeyNames())
       ->capture_default_str();
-  command->add_flag("--reverse", flags->reverse, "The other way round");
+  command->add_flag("--reverse", flags->reverse, "Invert the order");
   command->add_flag("--once", flags->once, "Print once, also on a terminal");
-  addDuration(*command, "--interval", flags->interval, "Time between two looks");
+  addDuration(*command, "--interval", flags->interval, "Time between two readings");
   addOutput(*command, flags->output, {"table", "wide", "json", "yaml", "name"});
   command
       ->add_flag("--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine")

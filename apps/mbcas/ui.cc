@@ -174,20 +174,20 @@ class ClusterPicture {
     if (const auto answer = client.perform(firstOf<podallocation::PodAllocation>(name_space_));
         !answer) {
       return failure(explained(answer.error()) + (answer.error().code == 403 && name_space_.empty()
-                                                      ? "; -n NAMESPACE looks at one namespace only"
+                                                      ? "; -n NAMESPACE reads one namespace only"
                                                       : ""));
     }
     if (const auto answer = client.perform(firstOf<kube::Node>("")); !answer) {
-      notes_.push_back("nodes cannot be listed, so what they have is not known: " +
+      notes_.push_back("nodes cannot be listed, so their capacity is not known: " +
                        answer.error().describe());
     } else {
       nodes_.start();
     }
     allocations_.start();
     if (const auto answer = client.perform(firstOf<kube::Pod>(system_namespace_)); !answer) {
-      no_agents_ =
-          fmt::format("agents cannot be looked for, so of a node only PodAllocations tell: {}",
-                      answer.error().describe());
+      no_agents_ = fmt::format(
+          "agents cannot be listed, so PodAllocations are all that is known of a node: {}",
+          answer.error().describe());
     } else {
       agents_.start();
       (void)agents_.waitForSync(timeout_);
@@ -410,7 +410,7 @@ void addUi(CLI::App& app, int& exit_code) {
       ->needs(scenario)
       ->capture_default_str();
   addSocketFlag(*command, flags->socket);
-  addDuration(*command, "--interval", flags->interval, "Between two looks");
+  addDuration(*command, "--interval", flags->interval, "Time between two readings");
   addPageFlags(*command, flags->page);
   addClusterFlags(*command, flags->cluster);
   addSystemNamespace(*command, flags->cluster);

@@ -279,7 +279,7 @@ class Agent::Impl {
   // What the ConfigMap says goes over what flags say. Settings that make no sense change nothing.
   Result<void> readSettings(const kube::ConfigMap* map) {
     const std::string doing =
-        fmt::format("taking over ConfigMap {}/{}", options_.name_space, kSettingsName);
+        fmt::format("applying ConfigMap {}/{}", options_.name_space, kSettingsName);
     policy::SettingsData data = options_.settings;
     if (map != nullptr) {
       for (const kube::KeyValue& entry : map->data) {
@@ -484,7 +484,8 @@ class Agent::Impl {
       case WriteResult::kRefused:
         ++counters_.refused;
         if (said_.news(uid, error->describe())) {
-          complain(fmt::format("the decision for {} is refused: {}", pod, error->describe()));
+          complain(fmt::format("the API server refused the decision for {}: {}", pod,
+                               error->describe()));
         }
         return;
       case WriteResult::kFailed:

@@ -288,8 +288,9 @@ bool Pipeline::Impl::replace(Pod& pod, Member member) {
     pod.said.reset();  // it may not have been written
   }
   if (before.managed() && now.managed() && before.declared() != now.declared()) {
-    note(fmt::format("{}/{}: somebody else set its limit: it declares {}m from now on, not {}m",
-                     now.name_space, now.name, now.declared().count(), before.declared().count()));
+    note(fmt::format(
+        "{}/{}: another writer set the limit: the pod declares {}m from now on, not {}m",
+        now.name_space, now.name, now.declared().count(), before.declared().count()));
   }
   std::vector<Container> containers(now.containers.size());
   bool limits_changed = false;
@@ -454,7 +455,7 @@ void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
       container.told = *kernel;
       note(
           fmt::format("{}/{}: container {} has a limit of {}m in the kernel, where Kubernetes "
-                      "says {}m: that one is decided from",
+                      "says {}m: decisions use the limit in the kernel",
                       pod.member.name_space, pod.member.name, member.name, kernel->count(),
                       member.limit.count()));
     }
@@ -478,7 +479,7 @@ bool Pipeline::Impl::runs(const Pod& pod) const {
 // found.
 std::string Pipeline::Impl::notFound(const Pod& pod) const {
   if (!pod.signals) {
-    return fmt::format("its cgroup is not found: looked for {}",
+    return fmt::format("the cgroup of the pod is not found: looked for {}",
                        kernel::podNamesOf(pod.member.cgroup));
   }
   for (std::size_t c = 0; c < pod.containers.size(); ++c) {
@@ -548,7 +549,7 @@ void Pipeline::Impl::tellMissing(MonotonicTime now) {
       continue;
     }
     ++told;
-    note(fmt::format("{}/{}: {}, among the cgroups of {} pods. It keeps the limit that it has",
+    note(fmt::format("{}/{}: {}, among the cgroups of {} pods. The pod keeps its limit",
                      pod.member.name_space, pod.member.name, what, sampler_.signals().size()));
   }
   if (more > 0) note(fmt::format("the cgroups of {} more pods are not found", more));
@@ -821,9 +822,9 @@ const View& Pipeline::Impl::view() {
 
 std::string Pipeline::Impl::whyUndecided(const Pod& pod) const {
   if (!pod.member.left_alone.empty()) return pod.member.left_alone;
-  if (!node_) return "its node is not known yet";
-  if (!begun(pod)) return "it does not run yet";
-  if (!pod.signals) return "its cgroup is not found";
+  if (!node_) return "the node is not known yet";
+  if (!begun(pod)) return "the pod does not run yet";
+  if (!pod.signals) return "the cgroup of the pod is not found";
   if (!std::ranges::all_of(pod.containers, [](const Container& c) { return c.limit.has_value(); }))
     return "its limits are not in force yet, or cannot be read";
   return std::string(kAwaitsBounds);

@@ -433,7 +433,7 @@ class Story {
       step("phase", std::string(podallocation::name(allocation->phase)),
            allocation->status_reason.string());
     } else {
-      step("phase", "-", "the controller has not looked at it");
+      step("phase", "-", "the controller has not reconciled it");
     }
     if (allocation->applied) {
       step("applied", cpuText(*allocation->applied),
@@ -496,8 +496,8 @@ class Story {
     }
     if (record_ != nullptr && record_->contention.value_or(0) >= kMuchWaiting) {
       say(fmt::format(
-          "its threads wait {} of the time for CPUs that no limit of its own withholds: "
-          "a higher request, or less on its node, would help; a higher limit would not",
+          "its threads wait {} of the time for CPUs, which no limit of its own explains: "
+          "a higher request, or less load on its node, would help; a higher limit would not",
           percentText(record_->contention)));
     }
   }
@@ -506,8 +506,8 @@ class Story {
     using control::Basis;
     const auto is = [&](Basis basis) { return record_->basis == control::name(basis); };
     if (is(Basis::kNoData)) {
-      say(ofHost() ? "its counters must become readable: mbcas doctor --host looks at this machine"
-                   : "its counters must become readable: look at the log of the agent on its node");
+      say(ofHost() ? "its counters must become readable: mbcas doctor --host checks this machine"
+                   : "its counters must become readable: read the log of the agent on its node");
     } else if (is(Basis::kWarmup) || is(Basis::kStart)) {
       say("wait: it is decided by its counters after 5 samples, or as soon as it is throttled");
     } else if (is(Basis::kCeiling)) {

@@ -260,7 +260,7 @@ class Diagnosis {
 
   void installed() {
     if (!facts_.installed) return;
-    say(Level::kNote, "installed", "PodAllocation is served: MBCAS is there already, or was",
+    say(Level::kNote, "installed", "PodAllocation is served: MBCAS is installed already, or was",
         "mbcas doctor, without --pre, looks at an installation");
   }
 

@@ -161,8 +161,8 @@ class Engine::Impl {
                  .metrics = client.metrics(),
                  .on_error =
                      [this](const std::string& node, const Error& error) {
-                       logError(fmt::format("telling the agent of node {} what has changed: {}",
-                                            node, error.message()));
+                       logError(fmt::format("marking changes for the agent of node {}: {}", node,
+                                            error.message()));
                      },
                  .out_of_reach = [this] { return !client_.answers(); }},
                 [this](const std::string& node) { return writeMarks(node); }) {
@@ -175,7 +175,7 @@ class Engine::Impl {
                     .Register(registry);
     silent_agents_ = &prometheus::BuildGauge()
                           .Name("mbcas_silent_agents")
-                          .Help("Ready nodes whose agent has not been heard")
+                          .Help("Ready nodes whose agent is silent")
                           .Register(registry)
                           .Add({});
   }
@@ -227,11 +227,13 @@ class Engine::Impl {
     };
     const Nanos silence = clock_.monotonic() - last_progress_.load();
     if (silence >= options_.stuck_after) {
-      return failure(fmt::format("a look at the agents has taken {} s so far", seconds(silence)));
+      return failure(
+          fmt::format("the check of the agents has taken {} s so far", seconds(silence)));
     }
     const Nanos longest = controller_.queue().longestInWork();
     if (longest >= options_.stuck_after) {
-      return failure(fmt::format("a look at a pod has taken {} s so far", seconds(longest)));
+      return failure(
+          fmt::format("the reconciliation of a pod has taken {} s so far", seconds(longest)));
     }
     return {};
   }
@@ -288,13 +290,13 @@ class Engine::Impl {
     data.insert(options_.initial.begin(), options_.initial.end());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
-      logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
-                           kSettingsName, parsed.error().message()));
+      logError(fmt::format("ConfigMap {}/{}, not applied: {}", options_.name_space, kSettingsName,
+                           parsed.error().message()));
       return;
     }
     for (const std::string& key : parsed->unknown) {
-      log(fmt::format("ConfigMap {}/{}: nobody knows the key {}", options_.name_space,
-                      kSettingsName, key));
+      log(fmt::format("ConfigMap {}/{}: unknown setting \"{}\"", options_.name_space, kSettingsName,
+                      key));
     }
     const std::lock_guard lock(settings_mutex_);
     settings_ = parsed->settings;
@@ -449,8 +451,10 @@ class Engine::Impl {
       touchNode(node);
     }
     for (const std::string& node : changes.gone) {
-      log(fmt::format(
-          "the agent of node {} is no longer waited for: the node is deleted or not Ready", node));
+      log(
+          fmt::format("the controller no longer waits for the agent of node {}: the node is "
+                      "deleted or not Ready",
+                      node));
       touchNode(node);
     }
     if (silent_agents_ != nullptr) {

@@ -73,7 +73,7 @@ bool Replica::waitForSync(const std::stop_token& stop) {
     if (stop.stop_requested()) return false;
     if (clock.monotonic() < remind) continue;
     remind += kSyncReminder;
-    log("still waits for the first lists of the cluster's objects");
+    log("still waiting for the first lists of the cluster's objects");
   }
   return !stop.stop_requested();
 }
@@ -101,7 +101,7 @@ bool Replica::leads() const {
 
 Result<void> Replica::live() const {
   if (elector_ && elector_->sinceLastTry() >= options_.election->lease * kStuckLeases) {
-    return failure("a try for the lease does not end");
+    return failure("an attempt to acquire or renew the lease does not end");
   }
   return engine_->live();
 }

@@ -570,7 +570,7 @@ class HttpLoop::Impl {
     outcome.end = endOf(code, *exchange);
     outcome.retry_after = exchange->retry_after;
     if (outcome.end == HttpEnd::kTimeout && exchange->error[0] == '\0') {
-      outcome.message = "nothing came for too long";
+      outcome.message = "no data arrived for too long";
     } else if (outcome.end != HttpEnd::kComplete) {
       outcome.message = exchange->error[0] != '\0' ? exchange->error : curl_easy_strerror(code);
     }

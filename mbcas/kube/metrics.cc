@@ -82,7 +82,7 @@ struct Metrics::Impl {
   Family<prometheus::Gauge>& active_workers =
       gauge("controller_runtime_active_workers", "Workers that are reconciling.");
   Family<prometheus::Gauge>& max_workers =
-      gauge("controller_runtime_max_concurrent_reconciles", "Workers that there are.");
+      gauge("controller_runtime_max_concurrent_reconciles", "Number of workers.");
   Family<prometheus::Gauge>& master =
       gauge("leader_election_master_status", "1 if this process leads, 0 if it stands by.");
   Family<prometheus::Counter>& watch_restarts =

@@ -177,7 +177,7 @@ void clampToDeclarable(const kube::Pod& pod, const NamespaceObjects& objects,
 // Collects the containers that can be managed; why none can, if so.
 Apart takeContainers(const kube::Pod& pod, const NamespaceObjects& objects, PodPolicy& policy,
                      Named& ceiling) {
-  Apart obstacle{"it has no container to manage"};
+  Apart obstacle{"the pod has no container to manage"};
   for (const kube::Container& container : pod.containers) {
     if (std::optional<Apart> apart = leftAlone(container)) {
       if (container.role != kube::ContainerRole::kInit) {
@@ -204,7 +204,7 @@ Apart takeContainers(const kube::Pod& pod, const NamespaceObjects& objects, PodP
 
 Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Settings& settings,
               PodPolicy& policy) {
-  Named floor{settings.law.min_cpu, "the least that any pod has"};
+  Named floor{settings.law.min_cpu, "the minimum for every pod"};
   Millicores requests = sumOf(policy.containers, &ManagedContainer::floor);
   std::string name = policy.requests_follow ? "LimitRange" : "its request";
   if (!policy.requests_follow && wouldBeGuaranteedAtRequests(pod, policy)) {
@@ -362,7 +362,7 @@ PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* all
                               original.error().message()),
                   false, "correct the annotation, or set the pod's CPU by hand and remove it"});
   }
-  if (pod.node.empty()) return alone({"it is not on a node yet", false});
+  if (pod.node.empty()) return alone({"the pod is not on a node yet", false});
   if (node == nullptr) return alone({fmt::format("node {} is not known", pod.node.view()), false});
 
   policy.managed = true;

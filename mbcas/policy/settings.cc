@@ -266,7 +266,9 @@ Result<ParsedSettings> parseSettings(const SettingsData& data) {
   Result<void> valid = control::validate(settings.law);
   if (!valid) return failure(std::move(valid).error());
   if (settings.silence < std::chrono::seconds(20)) {
-    return failure("silence: agents speak every 10s; less than 20s would call them dead");
+    return failure(
+        "silence: agents renew their Leases every 10s; with less than 20s, healthy agents would "
+        "count as silent");
   }
   if (settings.sample_interval < std::chrono::milliseconds(100)) {
     return failure("sample-interval: less than 100ms");

@@ -441,7 +441,7 @@ class Parser {
     fields.read("file", file);
     if (problem_.any()) return;
     if (file.empty() || file.find('/') != std::string::npos || directory_.empty()) {
-      return fields.complain("file", "must be a file beside the scenario");
+      return fields.complain("file", "must be a file next to the scenario");
     }
     std::ifstream stream(directory_ + "/" + file);
     std::ostringstream text;

@@ -176,7 +176,7 @@ TEST_F(ResizeApiTest, TimedOut) {
   };
   EXPECT_TRUE(times_out("the kubelet has not seen it yet")) << name(end.verdict) << end.message;
   kubelet.behave(Behaviour::kFail);
-  EXPECT_TRUE(times_out("failed and tries again")) << name(end.verdict) << end.message;
+  EXPECT_TRUE(times_out("failed and retries")) << name(end.verdict) << end.message;
 }
 
 TEST_F(ResizeApiTest, Superseded) {
