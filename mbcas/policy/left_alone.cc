@@ -12,7 +12,7 @@ namespace mbcas::policy {
 using kube::Pod;
 using kube::QosClass;
 
-// What a PodAllocation can say.
+// The bounds of a PodAllocation.
 constexpr std::size_t kMostContainers = 100;
 constexpr Millicores kMostCpu{10'000'000};
 
@@ -37,7 +37,7 @@ std::optional<Apart> leftAlone(const kube::Container& container) {
 
 namespace {
 
-// Either place says no.
+// Opted out in either place.
 bool saysNo(const kube::ObjectMeta& meta) {
   return kube::find(meta.annotations, kManaged) == "false" ||
          kube::find(meta.labels, kManaged) == "false";

@@ -69,7 +69,7 @@ std::vector<std::string> parseNames(std::string_view text) {
   return names;
 }
 
-// Stores what was parsed, or passes the error on.
+// Stores the parsed value, or returns the error.
 template <class Value, class Target>
 Result<void> store(Result<Value> parsed, Target& target) {
   if (!parsed) return failure(std::move(parsed).error());
