@@ -69,7 +69,7 @@ std::string identity() {
 
 // SIGTERM and SIGINT. Before ready() they end the process at once: nothing has begun that would
 // have to be ended. After it they request a stop, and a process that has not stopped in time, or
-// that is told a second time, ends anyway.
+// that gets a second signal, ends anyway.
 class EndSignals {
  public:
   // Before any thread starts: all of them inherit that the signals are blocked.
@@ -132,7 +132,7 @@ int run(const Flags& flags) {
     fmt::print(stderr, "mbcas-controller: {}\n", parsed.error().message());
     return kUsage;
   }
-  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
+  const Result<kube::ClientConfig> config = app::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
   std::unique_ptr<LineFile> audit;

@@ -9,7 +9,7 @@
 
 #include "apps/mbcas/completion.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 // Words from kubectl and other tools, and what they are called here.
@@ -257,4 +257,4 @@ Complaint complaintAbout(const CLI::App& app, const std::vector<std::string>& wo
   return complaint;
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

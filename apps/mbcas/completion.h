@@ -12,7 +12,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // The values that an option takes, if they are a fixed few.
 std::vector<std::string> valuesOf(const CLI::Option& option);
@@ -46,4 +46,4 @@ std::string completionText(const Completion& completion);
 
 std::vector<std::string> lookUp(const std::string& what, const std::vector<std::string>& words);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -12,7 +12,7 @@
 #include "mbcas/base/yaml.h"
 #include "mbcas/policy/settings.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 // "30" is that many seconds, in every command.
@@ -92,4 +92,4 @@ void printNextDocument(const std::string& json, const std::string& output) {
   printDocument(json, output);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

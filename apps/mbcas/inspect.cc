@@ -18,7 +18,7 @@
 #include "mbcas/sense/sampler.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sense::CpuSignals;
@@ -275,4 +275,4 @@ void addInspect(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -19,7 +19,7 @@
 #include "mbcas/policy/settings.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -273,4 +273,4 @@ void addMode(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = modeCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -20,10 +20,10 @@
 #include "mbcas/controller/restore.h"
 #include "mbcas/policy/bounds.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
-using PodPtr = std::shared_ptr<const kube::Pod>;
+using cli::PodPtr = std::shared_ptr<const kube::Pod>;
 
 constexpr const char* kFooter = R"(Examples:
   mbcas restore shop/web-1
@@ -55,7 +55,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas restore", message);
+  complain("mbcas restore", message);
 }
 
 // The object of this name, or null if there is none or it may not be read. By a list, because the
@@ -139,7 +139,8 @@ std::string changesText(const kube::Pod& pod, const resize::Request& request) {
                           const std::optional<Millicores>& from,
                           const std::optional<Millicores>& to) {
     if (to && from != to) {
-      parts.push_back(fmt::format("{} {} {} -> {}", container, what, cpuText(from), cpuText(*to)));
+      parts.push_back(
+          fmt::format("{} {} {} -> {}", container, what, cli::cpuText(from), cli::cpuText(*to)));
     }
   };
   for (const resize::ContainerCpu& wanted : request.containers) {
@@ -215,7 +216,7 @@ Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nano
 }
 
 // Whether all could be restored. After `end` no other pod is begun with.
-bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, const Flags& flags,
+bool restoreEach(kube::Client& client, const std::vector<cli::PodPtr>& pods, const Flags& flags,
                  std::optional<MonotonicTime> end, Report& report) {
   std::size_t failed = 0;
   Nanos timeout = nanos(flags.timeout);
@@ -223,7 +224,7 @@ bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, const Fl
     if (end) {
       const Nanos left = *end - client.clock().monotonic();
       if (left <= Nanos(0)) {
-        complain(fmt::format("no time left for {}", countText(pods.size() - i, "pod")));
+        complain(fmt::format("no time left for {}", cli::countText(pods.size() - i, "pod")));
         return false;
       }
       timeout = std::min(timeout, left);
@@ -247,7 +248,7 @@ int restoreCommand(const Flags& flags) {
     complain(fmt::format("name pods as {}, or give --all, or --host", kTargetHelp));
     return kUsage;
   }
-  if (!flags.pod.empty() && !parseTarget(flags.pod)) {
+  if (!flags.pod.empty() && !cli::parseTarget(flags.pod)) {
     complain(notATarget(flags.pod));
     return kUsage;
   }
@@ -273,7 +274,7 @@ int restorePods(const Flags& flags) {
   kube::Client& client = (*connection)->client();
   std::optional<MonotonicTime> end;
   if (flags.best_effort > 0) end = client.clock().monotonic() + nanos(flags.best_effort);
-  std::vector<PodPtr> pods;
+  std::vector<cli::PodPtr> pods;
   Report report(flags);
   if (flags.all) {
     // Else the controller would manage them again. Where it is not installed there is none.
@@ -294,14 +295,14 @@ int restorePods(const Flags& flags) {
         if (!allocation->original.empty()) recorded.insert(allocation->meta.name.string());
       }
     }
-    for (PodPtr& pod : list->items) {
+    for (cli::PodPtr& pod : list->items) {
       const bool changed = controller::hasOriginal(*pod) || recorded.contains(pod->meta.uid.view());
       if (changed && !pod->terminal()) pods.push_back(std::move(pod));
     }
-    report.remark(fmt::format("{} to restore", countText(pods.size(), "pod")));
+    report.remark(fmt::format("{} to restore", cli::countText(pods.size(), "pod")));
   } else {
     const auto targets =
-        findTargets(client, *parseTarget(flags.pod), (*connection)->defaultNamespace());
+        findTargets(client, *cli::parseTarget(flags.pod), (*connection)->defaultNamespace());
     if (!targets) return failed(targets.error().message());
     if (targets->pods.size() > 1) complain(targets->announcement());
     for (const std::string& name : targets->pods) {
@@ -355,4 +356,4 @@ void addRestore(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = restoreCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

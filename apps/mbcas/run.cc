@@ -23,7 +23,7 @@
 #include "mbcas/host/workload.h"
 #include "mbcas/policy/settings.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 struct RunFlags {
@@ -164,7 +164,8 @@ class Loop {
         case Patience::Wake::kStop:
           return false;
         case Patience::Wake::kReadable:
-          socket_->serve([&] { return stateJson(recordOf(*view_, machine_, clock_.wall())); });
+          socket_->serve(
+              [&] { return cli::stateJson(cli::recordOf(*view_, machine_, clock_.wall())); });
           break;
         case Patience::Wake::kResize:
           if (live_) draw();
@@ -312,4 +313,4 @@ void addRun(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -29,7 +29,7 @@
 #include "mbcas/sim/tuning.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sim::Report;
@@ -79,7 +79,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas simulate", message);
+  complain("mbcas simulate", message);
 }
 
 // One scenario under one policy, pod by pod.
@@ -139,7 +139,7 @@ std::expected<std::vector<Scenario>, int> loadAll(const std::vector<std::string>
   return scenarios;
 }
 
-// What is under way, where somebody is looking.
+// Shows the progress, on a terminal only.
 class Progress {
  public:
   explicit Progress(bool wanted) : shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
@@ -412,4 +412,4 @@ void addSimulate(CLI::App& app, int& exit_code) {
       [flags, &exit_code] { exit_code = flags->sweep ? sweep(*flags) : simulateAll(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

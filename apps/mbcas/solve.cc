@@ -19,7 +19,7 @@
 #include "mbcas/market/solver.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using market::Clearing;
@@ -51,7 +51,7 @@ struct Options {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas solve", message);
+  complain("mbcas solve", message);
 }
 
 // Input from anybody, perhaps without end: no more of it is kept than a problem may be long.
@@ -116,7 +116,7 @@ std::string table(const Problem& problem, const Clearing& clearing, bool colours
     const market::Award& award = clearing.pods[i];
     // An id is anybody's text.
     pods.row({problem.pods[i].id.substr(0, kLongestId), fmt::format("{}m", award.cpu.count()),
-              std::string(name(award.bound)), explain(problem, clearing, i)});
+              std::string(name(award.bound)), cli::explain(problem, clearing, i)});
   }
   return fmt::format("{}   price {}   {}m of {}m allocated\n\n{}",
                      view::paint(name(clearing.mode), mode, colours), price,
@@ -207,4 +207,4 @@ void addSolve(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

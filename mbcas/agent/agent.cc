@@ -45,7 +45,7 @@ constexpr Nanos kStoodStill = seconds(15);
 // Samples without which the agent is blind, where they are rare.
 constexpr int kSamplesMissed = 5;
 
-// The watches. Handlers only say that something changed; who wants to know looks at the stores.
+// The watches. Handlers only say that something changed; the contents are read from the stores.
 class Watches {
   using Keys = std::vector<std::string>;
   using Failed = std::function<void(std::string_view kind, const kube::ApiError& error)>;
@@ -245,7 +245,7 @@ class Agent::Impl {
   }
 
   void watchFailed(const std::string& kind, const kube::ApiError& error) {
-    // An object that is passed over is told of once, and the watch goes on.
+    // An object that is passed over is reported once, and the watch goes on.
     if (error.reason == kube::ApiError::kUnreadable) return complain(error.message);
     trouble("watching " + kind, error.describe());
   }
@@ -658,7 +658,7 @@ class Agent::Impl {
   MonotonicTime last_tick_{};
   MonotonicTime ask_http_loop_at_{};
   std::optional<MonotonicTime> http_loop_asked_{};  // and has not answered
-  std::set<std::string> layouts_;                   // that were told
+  std::set<std::string> layouts_;                   // that were reported
   std::uint64_t layouts_of_ = 0;                    // cgroups found until then
   MonotonicTime renew_at_{};
   int lease_failures_ = 0;

@@ -66,7 +66,7 @@ Result<void> clearTheWay(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(found.st_mode)) return failure(path + ": exists already, and is not a socket");
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (probe.fd < 0) return failed(path, "no socket");
-  // EAGAIN: somebody listens and has a full queue.
+  // EAGAIN: a process listens and has a full queue.
   if (::connect(probe.fd, generic(address), sizeof address) == 0 || errno == EAGAIN) {
     return failure(path + ": another process listens there");
   }

@@ -22,7 +22,7 @@ using podallocation::PodAllocation;
 constexpr Millicores kNegligible(1);
 constexpr double kMuchWaiting = 0.1;  // of the time, before it is worth a word
 
-// The bounds of a pod, whoever tells them.
+// The bounds of a pod, whatever their source.
 struct Bounds {
   std::optional<Millicores> floor;
   std::optional<Millicores> ceiling;

@@ -178,7 +178,7 @@ class Examiner {
       if (!allowed) return;
       facts_.to_create.push_back({controller::describe(question), "", *allowed});
     }
-    // A role may be made by whoever has all that is in it, or may escalate.
+    // An account may make a role if it has all that is in it, or may escalate.
     const std::optional<bool> escalates =
         mayI({"escalate", "rbac.authorization.k8s.io", "clusterroles", "", ""});
     if (!escalates || *escalates) return;

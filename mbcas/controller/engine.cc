@@ -484,7 +484,8 @@ class Engine::Impl {
     for (const PodPtr& pod : cluster_.podsOfNode(node)) queue().add(objectKey(pod->meta));
   }
 
-  // An agent does not watch its PodAllocations. It is told which of them have changed.
+  // An agent does not watch its PodAllocations. A mark on its Lease says which of them have
+  // changed.
   void mark(std::string_view node, std::string_view uid) {
     {
       const std::lock_guard lock(marks_mutex_);
@@ -760,7 +761,7 @@ class Engine::Impl {
   }
 
   // Everything that decide() wants to know, but for the room in quotas. Returns when to look again
-  // because the quota's market is cleared anew.
+  // because the quota's market is cleared again.
   std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod,
                                 const PodAllocation* allocation, Situation& situation) {
     const policy::Settings settings = this->settings();

@@ -53,7 +53,7 @@ struct Upgrade {
   HttpAnswer answer;
   std::string unsent;
   curl_socket_t socket = CURL_SOCKET_BAD;  // once it is connected
-  bool announced = false;                  // `upgraded` was told
+  bool announced = false;                  // `upgraded` was called
 };
 
 struct Exchange {

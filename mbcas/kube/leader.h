@@ -102,7 +102,7 @@ struct LeaderCallbacks {
   // We led and do no longer: stop guarded work at once; the usual thing is to end the process.
   std::function<void()> on_lost;
   std::function<void(const std::string& identity)> on_new_leader;  // empty: no one leads
-  // The lease could not be read or written, and why; told when the reason changes.
+  // The lease could not be read or written, and why; reported when the reason changes.
   std::function<void(const std::string& why)> on_trouble{};
 };
 

@@ -2,7 +2,7 @@
 //   - a key is never with two workers at once: added while it is worked on, it is handed out again
 //     after done();
 //   - a key that is added many times before a worker takes it is taken once;
-//   - the most urgent first, and of equally urgent ones, as all are unless told otherwise, the
+//   - the most urgent first, and of equally urgent ones, as all are by default, the
 //   first
 //     that came; of several delayed adds of a key the earliest counts;
 //   - retry() waits longer each time, per key, until forget();

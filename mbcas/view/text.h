@@ -1,5 +1,5 @@
-// Numbers as text that is looked at: bars, sparklines, tables for a terminal of any width. No
-// terminal is touched here; all of it returns strings.
+// Numbers as text for people: bars, sparklines, tables for a terminal of any width. No terminal is
+// touched here; all of it returns strings.
 //
 // Names and messages come from people that one need not trust, and a terminal obeys what is in
 // them. So everything here that takes text makes it printable() first, and adds its own escape
