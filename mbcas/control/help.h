@@ -4,8 +4,7 @@
 //   kNone  -> kProbe  neighbours pin the pod down, and the market gives it more than the kernel
 //   kProbe -> kHeld   half a minute of help was effective
 //          -> kNone   the help was not effective; the next trial waits, longer each time
-//   kHeld  -> kNone   the kernel alone gives the pod what it claims, or the help does not reach the
-//   pod
+//   kHeld  -> kNone   the kernel alone gives the pod what it claims, or help does not reach it
 //
 // A hold does not depend on the evidence that led to it, because the help removes that evidence.
 // Otherwise the pod would be helped and dropped in turns.
