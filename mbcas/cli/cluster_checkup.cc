@@ -488,7 +488,9 @@ class Diagnosis {
     }
     if (!parsed->unknown.empty()) {
       say(Level::kProblem, "settings",
-          fmt::format("{}: unknown {}", where, namesText(parsed->unknown)),
+          fmt::format("{}: unknown {} {}", where,
+                      parsed->unknown.size() == 1 ? "setting" : "settings",
+                      namesText(parsed->unknown)),
           "correct or remove it: mbcas-controller --help lists the settings");
     }
     if (parsed->settings.paused) {

@@ -16,6 +16,7 @@ void addChanges(const ObjectPtr& before, const ObjectPtr& after, bool late,
 }  // namespace
 
 void Store::addIndex(std::string name, IndexFunction function) {
+  const WriterLock lock(mutex_);
   indexes_[std::move(name)].function = std::move(function);
 }
 
@@ -40,7 +41,7 @@ void Store::unindex(const ObjectPtr& object) {
 
 std::vector<Change> Store::put(const ObjectPtr& object) {
   std::vector<Change> changes;
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   ObjectPtr before;
   if (const auto found = objects_.find(object); found != objects_.end()) {
     before = *found;
@@ -54,7 +55,7 @@ std::vector<Change> Store::put(const ObjectPtr& object) {
 }
 
 std::vector<Change> Store::erase(const ObjectPtr& last_state) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   const auto found = objects_.find(last_state);
   if (found == objects_.end()) return {};
   const auto taken = objects_.extract(found);
@@ -72,7 +73,7 @@ std::vector<Change> Store::erase(ObjectName name) {
 std::vector<Change> Store::replace(ObjectSet objects) {
   std::vector<Change> changes;
   changes.reserve(objects.size());
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   for (const ObjectPtr& before : objects_) {
     if (!objects.contains(before)) addChanges(before, nullptr, true, changes);
   }
@@ -100,18 +101,18 @@ std::vector<Change> Store::replace(ObjectSet objects) {
 }
 
 ObjectPtr Store::find(std::string_view name_space, std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = objects_.find(ObjectName{name_space, name});
   return found == objects_.end() ? nullptr : *found;
 }
 
 std::vector<ObjectPtr> Store::list() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return {objects_.begin(), objects_.end()};
 }
 
 std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::string& value) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = indexes_.find(index);
   if (found == indexes_.end()) return {};
   const auto objects = found->second.objects.find(value);
@@ -120,7 +121,7 @@ std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::strin
 }
 
 std::size_t Store::size() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return objects_.size();
 }
 

@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include <utility>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/token_bucket.h"
 
 namespace mbcas::kube {
@@ -137,9 +137,9 @@ class WorkQueue {
  private:
   const Clock& clock_;
   const QueueOptions options_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  QueueRules rules_;  // guarded by mutex_
+  QueueRules rules_ MBCAS_GUARDED_BY(mutex_);
   std::shared_ptr<void> metrics_refresher_;
 };
 
