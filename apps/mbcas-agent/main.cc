@@ -370,7 +370,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "Default: the service account, or kubectl's own");
-  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+  app.add_option("--namespace", flags.name_space, "Namespace of the Leases and the settings")
       ->capture_default_str();
   app.add_flag("--dry-run", flags.dry_run, "Decide and log; write nothing, renew no Lease");
   app.add_flag("--once", flags.once,
@@ -405,7 +405,7 @@ int main(int argc, char** argv) {
   constexpr SettingFlag kSettings[] = {
       {"profile", "responsive or classic"},
       {"sample-interval", "Time between two samples of the kernel's counters"},
-      {"write-interval", "A change that is not urgent is written at most so often"},
+      {"write-interval", "Time between two changes of a pod that are not urgent"},
       {"hysteresis", "Smaller changes are not written"},
       {"insurance", "Ratio of a beneficiary's claim to its use, 1 to 10"},
       {"reserve", "Profile classic: share of the node that is never handed out"},

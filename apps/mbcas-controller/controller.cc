@@ -215,7 +215,7 @@ int runController(int argc, char** argv) {
   app.set_version_flag("--version", "mbcas-controller " MBCAS_VERSION);
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "Default: the service account, or kubectl's own");
-  app.add_option("--namespace", flags.name_space, "Of the Leases and the settings")
+  app.add_option("--namespace", flags.name_space, "Namespace of the Leases and the settings")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "Pods that are reconciled at the same time")
       ->check(CLI::Range(1, 64))

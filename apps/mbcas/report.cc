@@ -193,7 +193,7 @@ int reportCommand(const Flags& flags) {
 void addReport(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "report", "Report what was seen over a time: requests, throttling, limits, quota");
+      "report", "Show what was seen over a time: requests, throttling, limits, quota");
   command->footer(kFooter);
   CLI::Option* recordings =
       command->add_option("FILE", flags->recordings, "Recordings of mbcas ui, instead of watching");

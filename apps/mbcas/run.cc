@@ -213,7 +213,7 @@ int run(const RunFlags& flags) {
   Result<host::Ledger> ledger = host::Ledger::open(flags.state);
   if (!ledger) return fail(ledger.error());
   if (!ledger->content().limits.empty() || !ledger->content().made.empty()) {
-    complain("mbcas run", fmt::format("an earlier run did not end well; {}",
+    complain("mbcas run", fmt::format("an earlier run did not exit cleanly; {}",
                                       restoreText(ledger->restore(*mounts))));
   }
   int exit_code = kDone;

@@ -373,13 +373,12 @@ void addSimulate(CLI::App& app, int& exit_code) {
       "simulate", "Run scenarios on a model of the kernel, with model workloads");
   command->footer(kFooter);
   command->add_option("FILE", flags->files, "Scenarios, YAML")->required();
-  CLI::Option* policy = command
-                            ->add_option("--policy", flags->policies,
-                                         "Who decides about limits; several, with commas")
-                            ->type_name("NAME")
-                            ->delimiter(',')
-                            ->allow_extra_args(false)
-                            ->default_str("responsive");
+  CLI::Option* policy =
+      command->add_option("--policy", flags->policies, "Policies to run, separated by commas")
+          ->type_name("NAME")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->default_str("responsive");
   CLI::Option* compare =
       command->add_flag("--compare", flags->compare, "All policies, side by side");
   compare->excludes(policy);

@@ -401,8 +401,9 @@ void addUi(CLI::App& app, int& exit_code) {
           ->type_name("FILE");
   host->excludes(recording)->excludes(scenario);
   scenario->excludes(recording);
-  oneOf(command->add_option("--policy", flags->policy, "With --simulate: who decides about limits"),
-        {sim::policyNames().begin(), sim::policyNames().end()})
+  oneOf(
+      command->add_option("--policy", flags->policy, "With --simulate: the policy for the limits"),
+      {sim::policyNames().begin(), sim::policyNames().end()})
       ->needs(scenario)
       ->capture_default_str();
   command->add_option("--speed", flags->speed, "With --simulate: times as fast as real time")

@@ -33,7 +33,7 @@ constexpr Nanos kLongestStart = std::chrono::seconds(30);
 // At most so many missing cgroups are reported one by one at one sample. More have a common cause.
 constexpr std::size_t kToldAtOnce = 5;
 constexpr std::string_view kAwaitsBounds =
-    "keeps its limit until the cluster's policy has judged it";
+    "keeps its limit until the controller has published its bounds";
 
 demand::Settings demandSettings(const policy::Settings& settings, unsigned cpus) {
   demand::Settings out;

@@ -44,7 +44,7 @@ TEST(Pipeline, BeginsWithTheLimitInForce) {
       .node = "n1",
       .desired = 200_m,
       .containers = {{"main", 200_m}},
-      .reason = "keeps its limit until the cluster's policy has judged it"};
+      .reason = "keeps its limit until the controller has published its bounds"};
   EXPECT_EQ(first.wishes[0].spec, expected);
   EXPECT_EQ(first.wishes[0].uid, "web");
   EXPECT_FALSE(first.wishes[0].urgent);
@@ -504,7 +504,7 @@ TEST(Pipeline, ADeletedPodAllocationIsMadeAgainFromTheLimitInForce) {
   agent.run(2s);
   ASSERT_TRUE(web.spec);
   EXPECT_EQ(web.spec->desired, web.inForce());
-  EXPECT_EQ(web.spec->reason, "keeps its limit until the cluster's policy has judged it");
+  EXPECT_EQ(web.spec->reason, "keeps its limit until the controller has published its bounds");
 }
 
 TEST(Pipeline, WhatTheClusterDoesNotShowIsSaidAgainAfterAMinute) {

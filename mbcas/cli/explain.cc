@@ -284,7 +284,7 @@ class Story {
         return one ? std::string(what) : fmt::format("{}: {}", container.name, what);
       };
       const auto state = burstState(container.burst_state);
-      step(label("use"), cpuText(container.use), "median of 30 s; what the market goes by");
+      step(label("use"), cpuText(container.use), "median of 30 s; the market takes this");
       step(label("peak"), cpuText(container.use_peak),
            container.binding ? "highest mean of 5 s, with what waiting threads could use"
                              : "highest mean of 5 s");
@@ -491,7 +491,7 @@ class Story {
       say("its bounds leave it room: it gets more when its agent sees that it needs more");
     }
     if (evidence_.allocation && evidence_.allocation->phase == podallocation::Phase::kFailed) {
-      say(fmt::format("the last change failed and is tried again: {}",
+      say(fmt::format("the last change failed and is retried: {}",
                       evidence_.allocation->status_reason.view()));
     }
     if (record_ != nullptr && record_->contention.value_or(0) >= kMuchWaiting) {
@@ -509,7 +509,7 @@ class Story {
       say(ofHost() ? "its counters must become readable: mbcas doctor --host checks this machine"
                    : "its counters must become readable: read the log of the agent on its node");
     } else if (is(Basis::kWarmup) || is(Basis::kStart)) {
-      say("wait: it is decided by its counters after 5 samples, or as soon as it is throttled");
+      say("wait: its counters decide after 5 samples, or as soon as it is throttled");
     } else if (is(Basis::kCeiling)) {
       ceiling();
     } else if (leastIntervention() && (record_->constrained || is(Basis::kAward))) {

@@ -77,7 +77,7 @@ Outcome progress(const Pod& pod, const Attempt& attempt) {
                             running));
   }
   if (!speaksOf(pod.observed_generation, pod, attempt)) {
-    return outcome(Verdict::kAccepted, "the kubelet has not seen it yet");
+    return outcome(Verdict::kAccepted, "the kubelet has not seen the resize yet");
   }
   if (std::string what = missing(pod, attempt); !what.empty()) {
     return outcome(Verdict::kAccepted, std::move(what));

@@ -61,7 +61,7 @@ TEST(Judge, NotYet) {
     EXPECT_FALSE(isFinal(outcome.verdict));
     return outcome.message;
   };
-  EXPECT_EQ(so_far({.observed = 1}), "the kubelet has not seen it yet");
+  EXPECT_EQ(so_far({.observed = 1}), "the kubelet has not seen the resize yet");
   EXPECT_EQ(so_far({.actual = "200m"}), "container main still has the limit 200m");
   EXPECT_EQ(so_far({.conditions = condition("PodResizeInProgress", "", 2)}),
             "the kubelet is applying the resize: because");

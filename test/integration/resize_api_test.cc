@@ -174,7 +174,8 @@ TEST_F(ResizeApiTest, TimedOut) {
       return end.verdict == Verdict::kTimedOut && end.message.contains(message);
     });
   };
-  EXPECT_TRUE(times_out("the kubelet has not seen it yet")) << name(end.verdict) << end.message;
+  EXPECT_TRUE(times_out("the kubelet has not seen the resize yet"))
+      << name(end.verdict) << end.message;
   kubelet.behave(Behaviour::kFail);
   EXPECT_TRUE(times_out("failed and retries")) << name(end.verdict) << end.message;
 }
