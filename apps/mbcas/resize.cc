@@ -53,7 +53,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  complain("mbcas resize", message);
+  app::complain("mbcas resize", message);
 }
 
 std::string text(std::optional<Millicores> cpu) {

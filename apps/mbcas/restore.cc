@@ -23,7 +23,7 @@
 namespace mbcas::app {
 namespace {
 
-using cli::PodPtr = std::shared_ptr<const kube::Pod>;
+using PodPtr = std::shared_ptr<const kube::Pod>;
 
 constexpr const char* kFooter = R"(Examples:
   mbcas restore shop/web-1
@@ -55,7 +55,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  complain("mbcas restore", message);
+  app::complain("mbcas restore", message);
 }
 
 // The object of this name, or null if there is none or it may not be read. By a list, because the
@@ -216,7 +216,7 @@ Result<void> restoreOne(kube::Client& client, const kube::ObjectMeta& meta, Nano
 }
 
 // Whether all could be restored. After `end` no other pod is begun with.
-bool restoreEach(kube::Client& client, const std::vector<cli::PodPtr>& pods, const Flags& flags,
+bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, const Flags& flags,
                  std::optional<MonotonicTime> end, Report& report) {
   std::size_t failed = 0;
   Nanos timeout = nanos(flags.timeout);
@@ -274,7 +274,7 @@ int restorePods(const Flags& flags) {
   kube::Client& client = (*connection)->client();
   std::optional<MonotonicTime> end;
   if (flags.best_effort > 0) end = client.clock().monotonic() + nanos(flags.best_effort);
-  std::vector<cli::PodPtr> pods;
+  std::vector<PodPtr> pods;
   Report report(flags);
   if (flags.all) {
     // Else the controller would manage them again. Where it is not installed there is none.
@@ -295,7 +295,7 @@ int restorePods(const Flags& flags) {
         if (!allocation->original.empty()) recorded.insert(allocation->meta.name.string());
       }
     }
-    for (cli::PodPtr& pod : list->items) {
+    for (PodPtr& pod : list->items) {
       const bool changed = controller::hasOriginal(*pod) || recorded.contains(pod->meta.uid.view());
       if (changed && !pod->terminal()) pods.push_back(std::move(pod));
     }

@@ -79,7 +79,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  complain("mbcas simulate", message);
+  app::complain("mbcas simulate", message);
 }
 
 // One scenario under one policy, pod by pod.
