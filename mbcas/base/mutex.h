@@ -15,7 +15,7 @@
 // A function that is called with the mutex locked says so by MBCAS_REQUIRES(mutex_). So does the
 // condition of a wait:
 //
-//   changed_.wait(lock.native(), [this]() MBCAS_REQUIRES(mutex_) { return count_ > 0; });
+//   changed_.wait(lock.native(), [this] MBCAS_REQUIRES(mutex_) { return count_ > 0; });
 //
 // GCC ignores the annotations. The fields of a class can be guarded, but not the variables of a
 // function.

@@ -18,8 +18,7 @@ class Counter {
   }
   int waitFor(int count) {
     MutexLock lock(mutex_);
-    changed_.wait(lock.native(),
-                  [this, count]() MBCAS_REQUIRES(mutex_) { return count_ >= count; });
+    changed_.wait(lock.native(), [this, count] MBCAS_REQUIRES(mutex_) { return count_ >= count; });
     return count_;
   }
 

@@ -50,7 +50,7 @@ Result<void> Replica::run(const std::stop_token& stop) {
     }
     MutexLock lock(mutex_);
     changed_.wait(lock.native(), stop,
-                  [this]() MBCAS_REQUIRES(mutex_) { return failed_.has_value(); });
+                  [this] MBCAS_REQUIRES(mutex_) { return failed_.has_value(); });
   }
   {
     // Requests that hang must not keep the lease from the next leader.

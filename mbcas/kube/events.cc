@@ -151,7 +151,7 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
   bool flush(Nanos timeout) {
     MutexLock lock(mutex_);
     return idle_.wait_for(lock.native(), timeout,
-                          [this]() MBCAS_REQUIRES(mutex_) { return pending_ == 0; });
+                          [this] MBCAS_REQUIRES(mutex_) { return pending_ == 0; });
   }
 
   void enqueue(Note note) {

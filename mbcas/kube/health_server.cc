@@ -177,7 +177,7 @@ class HealthServer::Impl {
     MutexLock lock(mutex_);
     for (;;) {
       ordered_.wait(lock.native(),
-                    [this]() MBCAS_REQUIRES(mutex_) { return ending_ || !orders_.empty(); });
+                    [this] MBCAS_REQUIRES(mutex_) { return ending_ || !orders_.empty(); });
       if (ending_) return;
       const auto [id, page] = orders_.front();
       orders_.pop_front();

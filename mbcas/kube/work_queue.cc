@@ -201,7 +201,7 @@ void WorkQueue::drain() {
   MutexLock lock(mutex_);
   rules_.shutDown();
   changed_.notify_all();
-  changed_.wait(lock.native(), [this]() MBCAS_REQUIRES(mutex_) {
+  changed_.wait(lock.native(), [this] MBCAS_REQUIRES(mutex_) {
     return rules_.waiting() == 0 && rules_.working() == 0;
   });
 }
