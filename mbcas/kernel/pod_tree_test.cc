@@ -169,6 +169,8 @@ TEST(PodTree, SaysWhetherItsRootCanBeRead) {
   EXPECT_NE(gone.error().message().find(tree.root()), std::string::npos) << gone.error().message();
 }
 
+class EachWatch : public ::testing::TestWithParam<DirectoryWatch::Method> {};
+
 TEST_P(EachWatch, FollowsPodsAndContainers) {
   V2Host tree;
   tree.makeCgroup("kubepods/burstable");
