@@ -12,7 +12,9 @@
 #include <string>
 
 #include "mbcas/control/guards.h"
+#include "mbcas/control/weight.h"
 #include "mbcas/sim/award.h"
+#include "mbcas/sim/policy.h"
 #include "mbcas/sim/random_node.h"
 #include "mbcas/sim/simulation.h"
 #include "test/support/trials.h"
