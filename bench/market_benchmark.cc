@@ -1,5 +1,5 @@
-// How long a clearing takes, beside two floors in the same run: one pass over the pods, and sorting
-// as many doubles. `market_benchmark` prints the ratios that matter after the table:
+// How long a clearing takes, next to two lower bounds in the same run: one pass over the pods, and
+// sorting as many doubles. `market_benchmark` prints the ratios that matter after the table:
 //
 //   pods   solve   per tenfold step   / one pass   / sort   reference / solve
 //

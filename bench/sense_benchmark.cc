@@ -1,4 +1,4 @@
-// The cost of a tick, beside the bare readings of the very files that it read, in one run.
+// The cost of a tick, next to the bare readings of the same files, in one run.
 //
 // Real cgroups of its own (cgroup v1 or v2, as the machine has), made and removed here, so it needs
 // root. A tick and the bare readings take turns, with a pause before each, so that both meet caches

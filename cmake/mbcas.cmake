@@ -8,7 +8,7 @@
 #       LIBRARIES are outside libraries that its headers expose, PRIVATE_LIBRARIES the others.
 #   mbcas_test(control_plane_test LABEL integration SOURCES ... DEPENDS ... LIBRARIES ...)
 #       A test binary outside mbcas/. LABEL is unit, kernel, integration or cluster; SERIAL: with no
-#       other beside it. Tests run in the root of the source tree, so they open test/golden/... by
+#       other at the same time. Tests run in the root of the source tree, so they open test/golden/... by
 #       that name.
 #   mbcas_realtime_tests()
 #       All tests of this directory that are no unit tests depend on the real time, as those of

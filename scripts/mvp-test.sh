@@ -257,7 +257,7 @@ end() {
   if $remove; then
     remove_cluster >/dev/null 2>&1 || true
   elif [ $code -ne 0 ] && [ -f "$state" ]; then
-    printf 'The cluster is still there. To look at it: export KUBECONFIG=%s\nTo remove it: %s\n' \
+    printf 'The cluster still runs. To inspect it: export KUBECONFIG=%s\nTo remove it: %s\n' \
       "$kubeconfig" "scripts/mvp-test.sh --cleanup --name $name" >&2
   fi
   exit $code

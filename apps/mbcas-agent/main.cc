@@ -270,7 +270,7 @@ int run(const Flags& flags) {
   Result<kernel::Mounts> mounts = agent::checkCgroups(flags.cgroup_root);
   if (!mounts) return failed(mounts.error().message());
   mounts->proc = flags.proc_root;
-  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
+  const Result<kube::ClientConfig> config = app::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
   LineFile out("-");

@@ -70,7 +70,7 @@ std::string identity() {
 
 // SIGTERM and SIGINT. Before ready() they end the process at once: nothing has begun that would
 // have to be ended. After it they request a stop, and a process that has not stopped in time, or
-// that is told a second time, ends anyway.
+// that gets a second signal, ends anyway.
 class EndSignals {
  public:
   // Before any thread starts: all of them inherit that the signals are blocked.
@@ -133,7 +133,7 @@ int run(const Flags& flags) {
     fmt::print(stderr, "mbcas-controller: {}\n", parsed.error().message());
     return kUsage;
   }
-  const Result<kube::ClientConfig> config = cli::findCluster({.kubeconfig = flags.kubeconfig});
+  const Result<kube::ClientConfig> config = app::findCluster({.kubeconfig = flags.kubeconfig});
   if (!config) return failed(config.error().message());
 
   std::unique_ptr<LineFile> audit;
@@ -159,7 +159,7 @@ int run(const Flags& flags) {
                  .log_error = [&](const std::string& line) { log.error(line); }},
       .client = client_options,
       .on_lost = [&] {
-        log.error("lost the lease; ends");
+        log.error("lost the lease; exiting");
         ::_exit(kFailed);
       }};
   if (audit) options.engine.audit = [&](const std::string& line) { audit->write(line); };

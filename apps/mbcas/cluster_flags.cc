@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 std::string environment(const char* name) {
@@ -77,8 +77,8 @@ void addPodFlags(CLI::App& command, PodFlags& flags) {
       ->group(kPodGroup);
 }
 
-Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
-                      const std::string& default_namespace) {
+cli::Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
+                           const std::string& default_namespace) {
   return {.name_space = pods.all_namespaces           ? ""
                         : !cluster.name_space.empty() ? cluster.name_space
                                                       : default_namespace,
@@ -140,4 +140,4 @@ Result<std::unique_ptr<Connection>> Connection::open(const ClusterFlags& flags) 
       new Connection(*std::move(config), nanos(flags.request_timeout)));
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

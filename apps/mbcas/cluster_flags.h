@@ -18,7 +18,7 @@ namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
 }
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 struct ClusterFlags {
   std::string kubeconfig;
@@ -43,8 +43,8 @@ struct PodFlags {
   std::string node;
 };
 void addPodFlags(CLI::App& command, PodFlags& flags);
-Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
-                      const std::string& default_namespace);
+cli::Selection selectionOf(const ClusterFlags& cluster, const PodFlags& pods,
+                           const std::string& default_namespace);
 
 // What can be done about it; empty: nothing that is known.
 std::string remedyFor(const kube::ApiError& error);
@@ -90,4 +90,4 @@ class Connection {
   kube::Client client_;
 };
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

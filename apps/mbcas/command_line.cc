@@ -9,7 +9,7 @@
 
 #include "apps/mbcas/completion.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 // Words from kubectl and other tools, and what they are called here.
@@ -229,7 +229,7 @@ Complaint complaintAbout(const CLI::App& app, const std::vector<std::string>& wo
                                 findBelow(*reading.at, reading.unknown_flag) != nullptr;
     complaint.message =
         misses_command
-            ? fmt::format("{} belongs to a command, and there is none; {} lists all commands",
+            ? fmt::format("{} belongs to a command, and no command is given; {} lists all commands",
                           reading.unknown_flag, help)
             : fmt::format("unknown flag {}{} {} lists all flags", reading.unknown_flag,
                           near.empty() ? ";" : suggestion(near), help);
@@ -257,4 +257,4 @@ Complaint complaintAbout(const CLI::App& app, const std::vector<std::string>& wo
   return complaint;
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

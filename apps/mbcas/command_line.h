@@ -11,7 +11,7 @@ class App;
 class ParseError;
 }  // namespace CLI
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // The one of `candidates` that was probably meant; empty: none is near.
 std::string nearest(std::string_view text, const std::vector<std::string>& candidates);
@@ -34,4 +34,4 @@ Complaint complaintAbout(const CLI::App& app, const std::vector<std::string>& wo
 // The command that the words name, which only contains commands; null: they name another.
 const CLI::App* groupOf(const CLI::App& app, const std::vector<std::string>& words);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

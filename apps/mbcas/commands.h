@@ -12,7 +12,7 @@ namespace mbcas::host {
 struct Restored;
 }
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
@@ -48,4 +48,4 @@ int restoreHost(const std::string& root, const std::string& state);
 int showHostRestore(const std::string& state);
 std::string restoreText(const host::Restored& restored);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

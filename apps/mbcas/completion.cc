@@ -13,7 +13,7 @@
 #include "mbcas/cli/workload.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kBash = R"(# mbcas completion bash: . <(mbcas completion bash)
@@ -264,7 +264,7 @@ std::string completionText(const Completion& completion) {
 }
 
 std::vector<std::string> lookUp(const std::string& what, const std::vector<std::string>& words) {
-  constexpr double kPatience = 2;  // seconds: somebody waits for the key to take effect
+  constexpr double kPatience = 2;  // seconds: a person waits for the key to take effect
   const ClusterFlags flags{.kubeconfig = flagValue(words, {"--kubeconfig"}),
                            .context = flagValue(words, {"--context"}),
                            .cluster = flagValue(words, {"--cluster"}),
@@ -288,7 +288,7 @@ std::vector<std::string> lookUp(const std::string& what, const std::vector<std::
     const std::size_t slash = words.back().find('/');
     if (slash == std::string::npos) {
       take(client.list<kube::Pod>({.name_space = (*connection)->defaultNamespace()}), plain);
-    } else if (const auto target = parseTarget(words.back().substr(0, slash) + "/x");
+    } else if (const auto target = cli::parseTarget(words.back().substr(0, slash) + "/x");
                target && target->name_space.empty()) {
       // "pod/w": as kubectl writes it. Of workloads nothing is offered.
       const std::string kind = words.back().substr(0, slash + 1);
@@ -316,4 +316,4 @@ void addCompletion(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

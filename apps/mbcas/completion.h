@@ -1,4 +1,4 @@
-// What may come next on a command line, told from the parser's own tree of commands, so that it is
+// What may come next on a command line, from the parser's own tree of commands, so that it is
 // never behind it. Shells ask by `mbcas __complete WORDS...`; kubectl by running
 // kubectl_complete-mbcas.
 #pragma once
@@ -12,7 +12,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // The values that an option takes, if they are a fixed few.
 std::vector<std::string> valuesOf(const CLI::Option& option);
@@ -46,4 +46,4 @@ std::string completionText(const Completion& completion);
 
 std::vector<std::string> lookUp(const std::string& what, const std::vector<std::string>& words);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -33,7 +33,7 @@
 #include "mbcas/view/screen.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,7 +145,7 @@ class World {
   virtual view::NodeScreen tick(std::array<Moment, kPods>& moments, double& hog) = 0;
   virtual sim::Latencies responses() const = 0;  // of the phase
   // The last tick for the page. Its name and its time are left to the caller.
-  virtual NodeRecord record() const = 0;
+  virtual cli::NodeRecord record() const = 0;
 };
 
 unsigned machineCpus() {
@@ -231,7 +231,7 @@ class KernelWorld final : public World {
   }
 
   sim::Latencies responses() const override { return shared_->of_phase[shared_->phase]; }
-  NodeRecord record() const override { return recordOf(*view_, "", {}); }
+  cli::NodeRecord record() const override { return cli::recordOf(*view_, "", {}); }
 
  private:
   KernelWorld() : shared_(shareResponses()) {}
@@ -311,7 +311,7 @@ class KernelWorld final : public World {
   double service_rate_ = 0;              // requests a second
   double service_work_ = 0;              // CPU seconds each
   std::optional<Arrivals> arrivals_;
-  MonotonicTime offered_at_{};  // the last look at them
+  MonotonicTime offered_at_{};  // their last reading
   std::string hog_cgroup_;
   std::unique_ptr<kernel::Cgroup> hog_;  // from its start on
   Nanos hog_used_{0};                    // at the last look, ...
@@ -345,7 +345,7 @@ class ModelWorld final : public World {
       return {};
     }
     simulation_.reset();
-    policy_ = std::make_unique<RecordingPolicy>(
+    policy_ = std::make_unique<cli::RecordingPolicy>(
         *sim::makePolicy(act == kStatic ? "static" : "responsive", scenario_.cpus));
     simulation_ =
         std::make_unique<sim::Simulation>(act == kStatic ? scenario_ : with_hog_, *policy_);
@@ -387,7 +387,7 @@ class ModelWorld final : public World {
   }
 
   sim::Latencies responses() const override { return allResponses().since(before_); }
-  NodeRecord record() const override { return policy_->record(); }
+  cli::NodeRecord record() const override { return policy_->record(); }
 
  private:
   sim::Latencies allResponses() const {
@@ -398,7 +398,7 @@ class ModelWorld final : public World {
 
   sim::Scenario scenario_;
   sim::Scenario with_hog_;
-  std::unique_ptr<RecordingPolicy> policy_;
+  std::unique_ptr<cli::RecordingPolicy> policy_;
   std::unique_ptr<sim::Simulation> simulation_;
   std::array<std::vector<double>, kPods> past_;
   sim::Latencies before_;  // of the acts before in the same world
@@ -632,7 +632,7 @@ bool play(World& world, Phases& phases, const DemoFlags& flags, const std::strin
       phase.responses = world.responses();
       ++elapsed;
       if (page != nullptr) {
-        NodeRecord node = world.record();
+        cli::NodeRecord node = world.record();
         node.node = fmt::format("mbcas demo: {}", phase.name);
         // Time on a model has another pace.
         node.time = real_time ? clock.wall() : begin + std::chrono::seconds(elapsed);
@@ -820,4 +820,4 @@ void addDemo(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

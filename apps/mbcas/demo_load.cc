@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -82,4 +82,4 @@ void runService(double rate, std::chrono::microseconds work, Responses& response
   }
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -10,7 +10,7 @@
 #include "mbcas/sim/latencies.h"
 #include "mbcas/sim/random.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // `on` of CPU time in every `period`; what it could not do in time is carried over, two periods at
 // most.
@@ -51,4 +51,4 @@ SharedResponses shareResponses();  // null: no memory
 // of CPU time. A response time is counted from the arrival, so waiting in the queue is part of it.
 [[noreturn]] void runService(double rate, std::chrono::microseconds work, Responses& responses);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

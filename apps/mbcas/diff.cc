@@ -12,7 +12,7 @@
 #include "apps/mbcas/flags.h"
 #include "apps/mbcas/terminal.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -41,14 +41,14 @@ int fail(const std::string& message) {
 int diffCommand(const Flags& flags) {
   const auto connection = Connection::open(flags.cluster);
   if (!connection) return fail(connection.error().message());
-  const Selection selection =
+  const cli::Selection selection =
       selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace());
   const auto snapshot =
-      takeSnapshot((*connection)->client(), selection, flags.cluster.system_namespace);
+      cli::takeSnapshot((*connection)->client(), selection, flags.cluster.system_namespace);
   if (!snapshot) return fail(explained(snapshot.error()));
-  const Diff diff = diffOf(*snapshot);
+  const cli::Diff diff = cli::diffOf(*snapshot);
   if (flags.output == "json") {
-    printDocument(diffJson(diff), flags.output);
+    printDocument(cli::diffJson(diff), flags.output);
     return kDone;
   }
   for (const std::string& note : diff.notes) complain("mbcas diff", note);
@@ -57,13 +57,13 @@ int diffCommand(const Flags& flags) {
     return kDone;
   }
   if (flags.output == "name") {
-    for (const WorkloadDiff& entry : diff.workloads) {
+    for (const cli::WorkloadDiff& entry : diff.workloads) {
       say(fmt::format("{}/{}", entry.workload.kind, entry.workload.name));
     }
   } else if (flags.output == "yaml") {
-    for (const std::string& patch : patchesOf(diff)) printNextDocument(patch, flags.output);
+    for (const std::string& patch : cli::patchesOf(diff)) printNextDocument(patch, flags.output);
   } else {
-    fmt::print("{}", diffTable(diff, selection.name_space.empty(), wantsColours()));
+    fmt::print("{}", cli::diffTable(diff, selection.name_space.empty(), wantsColours()));
   }
   return kDone;
 }
@@ -82,4 +82,4 @@ void addDiff(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = diffCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -12,7 +12,7 @@
 #include "mbcas/cli/host_checkup.h"
 #include "mbcas/cli/install_checkup.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -48,12 +48,12 @@ struct Flags {
   std::string output;
 };
 
-Findings unreachable(std::string what, std::string remedy) {
-  return {{Finding::Level::kProblem, "server", std::move(what), std::move(remedy)}};
+cli::Findings unreachable(std::string what, std::string remedy) {
+  return {{cli::Finding::Level::kProblem, "server", std::move(what), std::move(remedy)}};
 }
 
 // What there is to say of a cluster, also if that is only why there is nothing else to say.
-Findings examine(const Flags& flags) {
+cli::Findings examine(const Flags& flags) {
   if (const auto config = findCluster(flags.cluster); !config) {
     return unreachable(config.error().message(), kNoClusterRemedy);
   }
@@ -64,30 +64,32 @@ Findings examine(const Flags& flags) {
       "is the cluster up, and is it the right one? kubectl cluster-info, kubectl config "
       "get-contexts";
   if (flags.pre) {
-    const Result<InstallFacts> facts =
-        examineBefore(client, flags.cluster.system_namespace, flags.architectures);
-    return facts ? diagnoseBefore(*facts) : unreachable(facts.error().message(), kRemedy);
+    const Result<cli::InstallFacts> facts =
+        cli::examineBefore(client, flags.cluster.system_namespace, flags.architectures);
+    return facts ? cli::diagnoseBefore(*facts) : unreachable(facts.error().message(), kRemedy);
   }
-  const Selection selection{.name_space = flags.all_namespaces ? "" : flags.cluster.name_space};
-  const Result<ClusterFacts> facts =
-      examineCluster(client, selection, flags.cluster.system_namespace);
-  return facts ? diagnose(*facts) : unreachable(facts.error().message(), kRemedy);
+  const cli::Selection selection{.name_space =
+                                     flags.all_namespaces ? "" : flags.cluster.name_space};
+  const Result<cli::ClusterFacts> facts =
+      cli::examineCluster(client, selection, flags.cluster.system_namespace);
+  return facts ? cli::diagnose(*facts) : unreachable(facts.error().message(), kRemedy);
 }
 
 int doctorCommand(const Flags& flags) {
-  const Findings findings =
-      flags.host ? diagnose(examineHost(flags.cgroup_root, "/proc", flags.state)) : examine(flags);
+  const cli::Findings findings =
+      flags.host ? cli::diagnose(cli::examineHost(flags.cgroup_root, "/proc", flags.state))
+                 : examine(flags);
   if (isDocument(flags.output)) {
-    printDocument(findingsJson(findings), flags.output);
+    printDocument(cli::findingsJson(findings), flags.output);
   } else if (flags.output == "name") {
-    for (const Finding& finding : findings) {
+    for (const cli::Finding& finding : findings) {
       say(fmt::format("{}/{}", name(finding.level), finding.area));
     }
   } else {
-    fmt::print("{}",
-               findingsText(findings, wantsColours(), isTerminal() ? terminalSize().width : 0));
+    fmt::print(
+        "{}", cli::findingsText(findings, wantsColours(), isTerminal() ? terminalSize().width : 0));
   }
-  return healthy(findings) ? kDone : kFailed;
+  return cli::healthy(findings) ? kDone : kFailed;
 }
 
 }  // namespace
@@ -128,4 +130,4 @@ void addDoctor(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = doctorCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -6,13 +6,13 @@
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/cli/explain.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // From the API server and the agent on the pod's node.
-Result<Evidence> evidenceOf(Connection& connection, const std::string& name_space,
-                            const std::string& pod, const std::string& system_namespace);
+Result<cli::Evidence> evidenceOf(Connection& connection, const std::string& name_space,
+                                 const std::string& pod, const std::string& system_namespace);
 // From the state of an `mbcas run` or of an agent on this machine.
-Result<Evidence> evidenceOf(const NodeRecord& state, const std::string& name_space,
-                            const std::string& pod);
+Result<cli::Evidence> evidenceOf(const cli::NodeRecord& state, const std::string& name_space,
+                                 const std::string& pod);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

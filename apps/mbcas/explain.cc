@@ -13,7 +13,7 @@
 #include "apps/mbcas/targets.h"
 #include "apps/mbcas/terminal.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -45,15 +45,15 @@ int fail(const std::string& message) {
 }
 
 // All of them, as text or as one document: a pod, or of a workload a list of its pods.
-int show(const std::vector<Evidence>& all, const Flags& flags, const std::string& workload) {
+int show(const std::vector<cli::Evidence>& all, const Flags& flags, const std::string& workload) {
   if (flags.output == "name") {
-    for (const Evidence& evidence : all) say("pod/" + evidence.pod);
+    for (const cli::Evidence& evidence : all) say("pod/" + evidence.pod);
     return kDone;
   }
   if (isDocument(flags.output)) {
     std::string json;
-    for (const Evidence& evidence : all) {
-      json += (json.empty() ? "" : ",") + explanationJson(evidence, explain(evidence));
+    for (const cli::Evidence& evidence : all) {
+      json += (json.empty() ? "" : ",") + cli::explanationJson(evidence, cli::explain(evidence));
     }
     if (!workload.empty()) json = R"({"pods":[)" + json + "]}";
     printDocument(json, flags.output);
@@ -61,12 +61,12 @@ int show(const std::vector<Evidence>& all, const Flags& flags, const std::string
   }
   const std::size_t width = isTerminal() ? terminalSize().width : 0;
   std::set<std::string> told;
-  for (const Evidence& evidence : all) {
+  for (const cli::Evidence& evidence : all) {
     for (const std::string& note : evidence.notes) {
       if (told.insert(note).second) complain("mbcas explain", note);
     }
     if (&evidence != all.data()) fmt::print("\n\n");
-    fmt::print("{}", explanationText(explain(evidence), wantsColours(), width));
+    fmt::print("{}", cli::explanationText(cli::explain(evidence), wantsColours(), width));
     if (evidence.trouble.empty()) continue;
     say("");
     say(evidence.trouble);
@@ -74,16 +74,16 @@ int show(const std::vector<Evidence>& all, const Flags& flags, const std::string
   return kDone;
 }
 
-int explainOfCluster(const Flags& flags, const Target& target) {
+int explainOfCluster(const Flags& flags, const cli::Target& target) {
   const auto connection = Connection::open(flags.cluster);
   if (!connection) return fail(connection.error().message());
   const auto targets =
       findTargets((*connection)->client(), target, (*connection)->defaultNamespace());
   if (!targets) return fail(targets.error().message());
   if (targets->pods.size() > 1) complain("mbcas explain", targets->announcement());
-  std::vector<Evidence> all;
+  std::vector<cli::Evidence> all;
   for (const std::string& pod : targets->pods) {
-    Result<Evidence> evidence =
+    Result<cli::Evidence> evidence =
         evidenceOf(**connection, targets->name_space, pod, flags.cluster.system_namespace);
     if (!evidence) return fail(evidence.error().message());
     all.push_back(*std::move(evidence));
@@ -91,13 +91,13 @@ int explainOfCluster(const Flags& flags, const Target& target) {
   return show(all, flags, targets->workload);
 }
 
-int explainOfHost(const Flags& flags, const Target& target) {
+int explainOfHost(const Flags& flags, const cli::Target& target) {
   if (!target.isPod()) {
     return fail(flags.pod + ": with --host there are only pods; mbcas top --host lists them");
   }
-  const Result<NodeRecord> state = readHostState(flags.socket);
+  const Result<cli::NodeRecord> state = readHostState(flags.socket);
   if (!state) return fail(state.error().message());
-  Result<Evidence> evidence = evidenceOf(*state, target.name_space, target.name);
+  Result<cli::Evidence> evidence = evidenceOf(*state, target.name_space, target.name);
   if (!evidence) return fail(evidence.error().message());
   return show({*std::move(evidence)}, flags, "");
 }
@@ -107,7 +107,7 @@ int explainOfHost(const Flags& flags, const Target& target) {
 void addExplain(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Tell how a pod came to its limit, and what would give it more");
+      "explain", "Explain how a pod came to its limit, and what would give it more");
   command->footer(kFooter);
   command->add_option("POD", flags->pod, kTargetHelp)->required();
   addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
@@ -117,7 +117,7 @@ void addExplain(CLI::App& app, int& exit_code) {
   addClusterFlags(*command, flags->cluster);
   addSystemNamespace(*command, flags->cluster);
   command->callback([flags, &exit_code] {
-    const std::optional<Target> target = parseTarget(flags->pod);
+    const std::optional<cli::Target> target = cli::parseTarget(flags->pod);
     if (!target) {
       complain("mbcas explain", notATarget(flags->pod));
       exit_code = kUsage;
@@ -127,4 +127,4 @@ void addExplain(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -12,7 +12,7 @@
 #include "mbcas/base/yaml.h"
 #include "mbcas/policy/settings.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 std::string durationText(double seconds) {
@@ -42,7 +42,7 @@ CLI::Option* addDuration(CLI::App& command, const std::string& name, double& sec
                 const Result<double> parsed = secondsOf(text);
                 if (!parsed) return text + " is not a duration such as 500ms, 30s or 1m30s";
                 if (*parsed < least || *parsed > most) {
-                  return fmt::format("{} is not from {} to {}", text, durationText(least),
+                  return fmt::format("{} is not between {} and {}", text, durationText(least),
                                      durationText(most));
                 }
                 text = fmt::format("{}", *parsed);
@@ -81,4 +81,4 @@ void printNextDocument(const std::string& json, const std::string& output) {
   printDocument(json, output);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -11,7 +11,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // Groups of flags in the help of a command. Flags without a group come first.
 inline constexpr const char* kPodGroup = "Which pods";
@@ -42,4 +42,4 @@ void printDocument(const std::string& json, const std::string& output);
 // One of several in a row.
 void printNextDocument(const std::string& json, const std::string& output);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -14,7 +14,7 @@
 #include "apps/mbcas/help_format.h"
 #include "apps/mbcas/terminal.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 struct Topic {
@@ -189,4 +189,4 @@ void addHelp(CLI::App& app, int& exit_code) {
   command->callback([&app, words, &exit_code] { exit_code = helpCommand(app, *words); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

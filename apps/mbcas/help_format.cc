@@ -13,7 +13,7 @@
 #include "apps/mbcas/flags.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr std::size_t kWidest = 100;
@@ -277,4 +277,4 @@ std::shared_ptr<CLI::FormatterBase> helpFormat(std::size_t width) {
   return std::make_shared<HelpFormat>(width);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

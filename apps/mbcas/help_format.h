@@ -10,7 +10,7 @@ namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class FormatterBase;
 }
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // For a terminal of that many columns; text is never wider than 100.
 std::shared_ptr<CLI::FormatterBase> helpFormat(std::size_t width);
@@ -19,4 +19,4 @@ std::shared_ptr<CLI::FormatterBase> helpFormat(std::size_t width);
 // commands. As it is where the terminal is wide enough for it; of commands no line is broken.
 std::string topicText(const std::string& text, std::size_t width);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

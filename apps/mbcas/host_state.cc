@@ -8,15 +8,15 @@
 #include "apps/mbcas/flags.h"
 #include "mbcas/base/local_socket.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr Nanos kPatience = std::chrono::seconds(5);
 
-Result<NodeRecord> readFrom(const std::string& socket) {
+Result<cli::NodeRecord> readFrom(const std::string& socket) {
   Result<std::string> text = readLocalSocket(socket, kPatience);
   if (!text) return failure(std::move(text).error());
-  return parseState(*std::move(text));
+  return cli::parseState(*std::move(text));
 }
 
 }  // namespace
@@ -34,14 +34,14 @@ void addSocketFlag(CLI::App& command, std::string& socket) {
       ->group(kHostGroup);
 }
 
-Result<NodeRecord> readHostState(const std::string& socket) {
+Result<cli::NodeRecord> readHostState(const std::string& socket) {
   if (!socket.empty()) return readFrom(socket);
-  if (Result<NodeRecord> host = readFrom(socketOf(kHostState))) return host;
-  if (Result<NodeRecord> agent = readFrom(kAgentSocket)) return agent;
+  if (Result<cli::NodeRecord> host = readFrom(socketOf(kHostState))) return host;
+  if (Result<cli::NodeRecord> agent = readFrom(kAgentSocket)) return agent;
   return failure(fmt::format(
       "neither an `mbcas run` nor an agent shows its state on this machine ({}, {}); name the "
       "socket with --socket",
       socketOf(kHostState), kAgentSocket));
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -10,7 +10,7 @@ namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
 }
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // Where an `mbcas run` with this state file shows its state.
 std::string socketOf(const std::string& state_file);
@@ -19,6 +19,6 @@ inline constexpr const char* kAgentSocket = "/run/mbcas/agent.sock";
 void addSocketFlag(CLI::App& command, std::string& socket);
 
 // From that socket; an empty one: from that of an `mbcas run`, else from that of an agent.
-Result<NodeRecord> readHostState(const std::string& socket);
+Result<cli::NodeRecord> readHostState(const std::string& socket);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

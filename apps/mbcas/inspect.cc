@@ -18,7 +18,7 @@
 #include "mbcas/sense/sampler.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sense::CpuSignals;
@@ -213,7 +213,7 @@ void addFlags(CLI::App& command, InspectFlags& flags) {
       ->capture_default_str();
   addOutput(command, flags.output, {"table", "json", "yaml", "name"});
   addDuration(command, "--interval", flags.interval, "Time between two readings", 0.05, 3600);
-  command.add_flag("-w,--watch", flags.watch, "Go on until interrupted");
+  command.add_flag("-w,--watch", flags.watch, "Repeat until interrupted");
 }
 
 }  // namespace
@@ -278,4 +278,4 @@ void addInspect(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

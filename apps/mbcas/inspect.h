@@ -6,7 +6,7 @@
 
 #include "mbcas/base/result.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 struct InspectFlags {
   std::string root = "/sys/fs/cgroup";
@@ -24,4 +24,4 @@ void showEveryInterval(const InspectFlags& flags, const std::function<void()>& s
 // mbcas inspect machine: every consumer of CPU on this host.
 Result<void> inspectMachine(const InspectFlags& flags);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

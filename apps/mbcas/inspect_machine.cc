@@ -13,7 +13,7 @@
 #include "mbcas/sense/sampler.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sense::CgroupSignals;
@@ -127,4 +127,4 @@ Result<void> inspectMachine(const InspectFlags& flags) {
   return {};
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -16,27 +16,27 @@
 #include "mbcas/cli/what_if.h"
 #include "mbcas/kube/json_cursor.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 // How a pod came to its limit. The page sends what it was shown of the pod, so that this answers
 // for any moment of a recording, too.
 Result<std::string> explainPod(std::string body) {
-  Result<Decision> decision = parseDecision(std::move(body));
+  Result<cli::Decision> decision = cli::parseDecision(std::move(body));
   if (!decision) return failure(std::move(decision).error());
-  Evidence evidence{.name_space = decision->pod.name_space,
-                    .pod = decision->pod.pod,
-                    .node = decision->node,
-                    .source = "state of " + decision->node,
-                    .now = decision->time};
+  cli::Evidence evidence{.name_space = decision->pod.name_space,
+                         .pod = decision->pod.pod,
+                         .node = decision->node,
+                         .source = "state of " + decision->node,
+                         .now = decision->time};
   evidence.decision = *std::move(decision);
-  return explanationJson(evidence, explain(evidence));
+  return cli::explanationJson(evidence, cli::explain(evidence));
 }
 
 Result<std::string> answerWhatIf(std::string body) {
-  const Result<WhatIf> question = parseWhatIf(std::move(body));
+  const Result<cli::WhatIf> question = cli::parseWhatIf(std::move(body));
   if (!question) return failure(question.error());
-  return whatIfJson(answer(*question));
+  return cli::whatIfJson(answer(*question));
 }
 
 bool hasDisplay() {
@@ -127,9 +127,9 @@ void LivePage::onFollow(std::function<void(std::string node)> followed) {
 
 void LivePage::onPods(PodsOf pods) {
   server_.answer("/api/pods", [pods = std::move(pods)](std::string body) -> Result<std::string> {
-    const Result<PodQuestion> question = parsePodQuestion(std::move(body));
+    const Result<cli::PodQuestion> question = cli::parsePodQuestion(std::move(body));
     if (!question) return failure(question.error());
-    return answerJson(pods(*question));
+    return cli::answerJson(pods(*question));
   });
 }
 
@@ -143,8 +143,8 @@ void LivePage::setStatus(std::string_view state, std::string_view text) {
   server_.setStatus(std::move(status));
 }
 
-void LivePage::publish(const NodeRecord& node) {
-  server_.publish(stateJson(node));
+void LivePage::publish(const cli::NodeRecord& node) {
+  server_.publish(cli::stateJson(node));
 }
 
 void LivePage::publish(const std::string& state) {
@@ -159,4 +159,4 @@ void LivePage::tellAddress() {
   std::fflush(stdout);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

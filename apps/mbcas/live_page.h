@@ -1,4 +1,4 @@
-// The page of `mbcas ui` and of `mbcas demo --ui`: serves it, tells its address and opens it.
+// The page of `mbcas ui` and of `mbcas demo --ui`: serves it, prints its address and opens it.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 struct PageFlags {
   int port = 0;
@@ -40,21 +40,22 @@ class LivePage {
   // What the page says about the source: "live" more comes, "waiting" it does not answer now,
   // "over" nothing more comes.
   void setStatus(std::string_view state, std::string_view text);
-  void publish(const NodeRecord& node);
+  void publish(const cli::NodeRecord& node);
   void publish(const std::string& state);  // as stateJson() writes it
 
   // A picture of a cluster, as clusterJson() writes it.
   void setCluster(std::string picture) { server_.setCluster(std::move(picture)); }
   void publishPicture(const std::string& picture) { server_.publishPicture(picture); }  // recorded
   // Before start(): the pods of a cluster. On the thread of the server.
-  using PodsOf = std::function<PodAnswer(const PodQuestion& question)>;
+  using PodsOf = std::function<cli::PodAnswer(const cli::PodQuestion& question)>;
   void onPods(PodsOf pods);
-  // Before start(): the node that a page shows, told every few seconds.
+  // Before start(): called with the node that a page shows, every few seconds.
   void onFollow(std::function<void(std::string node)> followed);
 
   // With a token that has not been used.
   std::string address() const { return server_.address(); }
-  // An address is good once. Tells the next one when it has been used; call it now and then.
+  // An address is good once. Prints the next one when the last one has been used; call it now and
+  // then.
   void tellAddress();
 
  private:
@@ -62,4 +63,4 @@ class LivePage {
   std::string told_;
 };
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -13,7 +13,7 @@
 #include "apps/mbcas/help_format.h"
 #include "apps/mbcas/terminal.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr std::size_t kNoTerminal = 100;  // columns of the help
@@ -122,8 +122,8 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace mbcas::cli
+}  // namespace mbcas::app
 
 int main(int argc, char** argv) {
-  return mbcas::cli::run(argc, argv);
+  return mbcas::app::run(argc, argv);
 }

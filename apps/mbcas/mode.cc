@@ -19,7 +19,7 @@
 #include "mbcas/policy/settings.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -238,9 +238,10 @@ int modeCommand(const Flags& flags) {
   const int code =
       flags.mode.empty() && !flags.reset ? show(client, flags, started) : set(client, flags);
   if (code == kDone && started && started->dry_run) {
-    complain("mbcas mode",
-             "the controller runs with --dry-run (overlays/read-only, or controller.dryRun of the "
-             "chart) and changes no pod, whatever the mode; install it without to let it act");
+    complain(
+        "mbcas mode",
+        "the controller runs with --dry-run (overlays/read-only, or controller.dryRun of the "
+        "chart) and changes no pod, whatever the mode; install it without that flag to let it act");
   }
   if (code == kDone && !flags.mode.empty() && flags.cluster.name_space.empty() && started &&
       started->mode && *started->mode != flags.mode) {
@@ -272,4 +273,4 @@ void addMode(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = modeCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -12,7 +12,7 @@
 #include "mbcas/base/json_writer.h"
 #include "mbcas/controller/cluster.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kPauseFooter = R"(Examples:
@@ -113,4 +113,4 @@ void addPause(CLI::App& app, int& exit_code) {
   }
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

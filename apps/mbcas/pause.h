@@ -8,7 +8,7 @@
 
 #include "mbcas/kube/client.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // Without a value the key is removed.
 kube::ApiResult<void> writeSetting(kube::Client& client, const std::string& system_namespace,
@@ -17,4 +17,4 @@ kube::ApiResult<void> writeSetting(kube::Client& client, const std::string& syst
 kube::ApiResult<void> setPaused(kube::Client& client, const std::string& system_namespace,
                                 bool paused, bool dry_run = false);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -17,7 +17,7 @@
 #include "mbcas/kernel/pod_tree.h"
 #include "mbcas/sense/sampler.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kListFooter = R"(Examples:
@@ -59,29 +59,30 @@ int fail(const std::string& message) {
   return kFailed;
 }
 
-void print(const std::vector<PodRow>& rows, const std::vector<std::string>& notes,
+void print(const std::vector<cli::PodRow>& rows, const std::vector<std::string>& notes,
            const Flags& flags, bool namespaces) {
-  if (isDocument(flags.output)) return printDocument(rowsJson(rows, notes), flags.output);
+  if (isDocument(flags.output)) return printDocument(cli::rowsJson(rows, notes), flags.output);
   for (const std::string& note : notes) complain("mbcas pods", note);
   if (rows.empty()) {
     complain("mbcas pods", flags.host || namespaces
                                ? "no pods"
-                               : "no pods in this namespace; -A looks in all of them");
+                               : "no pods in this namespace; -A shows those of all namespaces");
     return;
   }
   if (flags.output == "name") {
-    for (const PodRow& row : rows) say("pod/" + (row.pod.empty() ? row.uid : row.pod));
+    for (const cli::PodRow& row : rows) say("pod/" + (row.pod.empty() ? row.uid : row.pod));
     return;
   }
   const bool wide = flags.output == "wide";
-  fmt::print("{}", flags.usage ? usageTable(rows, namespaces, wide, wantsColours())
-                               : listTable(rows, namespaces, wide, wantsColours()));
+  fmt::print("{}", flags.usage ? cli::usageTable(rows, namespaces, wide, wantsColours())
+                               : cli::listTable(rows, namespaces, wide, wantsColours()));
 }
 
 // What the kubelets of the pods' nodes say; who does not answer is noted.
-void askKubelets(kube::Client& client, std::vector<PodRow>& rows, std::vector<std::string>& notes) {
+void askKubelets(kube::Client& client, std::vector<cli::PodRow>& rows,
+                 std::vector<std::string>& notes) {
   std::set<std::string> nodes;
-  for (const PodRow& row : rows) {
+  for (const cli::PodRow& row : rows) {
     if (!row.node.empty()) nodes.insert(row.node);
   }
   std::vector<kube::Call> calls;
@@ -91,14 +92,14 @@ void askKubelets(kube::Client& client, std::vector<PodRow>& rows, std::vector<st
                      .query = {{"only_cpu_and_memory", "true"}},
                      .retry = false});
   }
-  auto answers = performAll(client, std::move(calls));
+  auto answers = cli::performAll(client, std::move(calls));
   auto node = nodes.begin();
   for (auto& answer : answers) {
     std::string trouble;
     if (!answer) {
       trouble = answer.error().describe();
-    } else if (const auto usages = parseSummary(*std::move(answer))) {
-      addUsage(rows, *usages);
+    } else if (const auto usages = cli::parseSummary(*std::move(answer))) {
+      cli::addUsage(rows, *usages);
     } else {
       trouble = usages.error().message();
     }
@@ -107,35 +108,35 @@ void askKubelets(kube::Client& client, std::vector<PodRow>& rows, std::vector<st
   }
 }
 
-int listPods(Connection& connection, const Selection& selection, const Flags& flags) {
+int listPods(Connection& connection, const cli::Selection& selection, const Flags& flags) {
   const auto snapshot =
-      takeSnapshot(connection.client(), selection, flags.cluster.system_namespace);
+      cli::takeSnapshot(connection.client(), selection, flags.cluster.system_namespace);
   if (!snapshot) return fail(explained(snapshot.error()));
-  print(listRows(*snapshot, connection.clock().wall()), snapshot->notes, flags,
+  print(cli::listRows(*snapshot, connection.clock().wall()), snapshot->notes, flags,
         selection.name_space.empty());
   return kDone;
 }
 
-int showUsage(Connection& connection, const Selection& selection, const Flags& flags) {
+int showUsage(Connection& connection, const cli::Selection& selection, const Flags& flags) {
   const auto pods =
       connection.client().list<kube::Pod>({.name_space = selection.name_space,
                                            .label_selector = selection.label_selector,
                                            .field_selector = selection.fieldSelector()});
   if (!pods) return fail(explained(pods.error()));
-  std::vector<PodRow> rows = usageRows(pods->items, connection.clock().wall());
+  std::vector<cli::PodRow> rows = cli::usageRows(pods->items, connection.clock().wall());
   std::vector<std::string> notes;
   askKubelets(connection.client(), rows, notes);
-  sortByUsage(rows);
+  cli::sortByUsage(rows);
   print(rows, notes, flags, selection.name_space.empty());
   const bool any =
-      std::ranges::any_of(rows, [](const PodRow& row) { return row.usage.has_value(); });
+      std::ranges::any_of(rows, [](const cli::PodRow& row) { return row.usage.has_value(); });
   return !notes.empty() && !any ? kFailed : kDone;
 }
 
 int podsOfCluster(const Flags& flags) {
   const auto connection = Connection::open(flags.cluster);
   if (!connection) return fail(connection.error().message());
-  const Selection selection =
+  const cli::Selection selection =
       selectionOf(flags.cluster, flags.pods, (*connection)->defaultNamespace());
   return flags.usage ? showUsage(**connection, selection, flags)
                      : listPods(**connection, selection, flags);
@@ -152,16 +153,16 @@ int podsOfHost(const Flags& flags) {
     std::this_thread::sleep_for(interval);
     signals = sampler.tick();
   }
-  const Result<NodeRecord> state = readHostState(flags.socket);
+  const Result<cli::NodeRecord> state = readHostState(flags.socket);
   // Whose pods have namespaces is an agent.
-  const bool of_agent = state && std::ranges::any_of(state->pods, [](const PodRecord& pod) {
+  const bool of_agent = state && std::ranges::any_of(state->pods, [](const cli::PodRecord& pod) {
                           return !pod.name_space.empty();
                         });
-  std::vector<PodRow> rows = hostRows(signals, state && of_agent ? &*state : nullptr,
-                                      state && !of_agent ? &*state : nullptr);
-  if (flags.usage) sortByUsage(rows);
+  std::vector<cli::PodRow> rows = cli::hostRows(signals, state && of_agent ? &*state : nullptr,
+                                                state && !of_agent ? &*state : nullptr);
+  if (flags.usage) cli::sortByUsage(rows);
   const bool namespaces =
-      std::ranges::any_of(rows, [](const PodRow& row) { return !row.name_space.empty(); });
+      std::ranges::any_of(rows, [](const cli::PodRow& row) { return !row.name_space.empty(); });
   print(rows, {}, flags, namespaces);
   return kDone;
 }
@@ -201,4 +202,4 @@ void addPods(CLI::App& app, int& exit_code) {
   }
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -23,7 +23,7 @@
 #include "mbcas/policy/quota.h"
 #include "mbcas/policy/workload.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -55,20 +55,20 @@ int fail(std::string_view message, int code = kFailed) {
   return code;
 }
 
-int print(const UsageReport& report, const Flags& flags) {
+int print(const cli::UsageReport& report, const Flags& flags) {
   if (report.containers.empty()) {
     return fail(report.notes.empty() ? "no managed pod was seen" : report.notes.front());
   }
   if (isDocument(flags.output)) {
-    printDocument(reportJson(report), flags.output);
+    printDocument(cli::reportJson(report), flags.output);
   } else if (flags.output == "name") {
     std::set<std::string> names;
-    for (const ContainerReport& of : report.containers) names.insert(of.workload);
+    for (const cli::ContainerReport& of : report.containers) names.insert(of.workload);
     for (const std::string& name : names) say("workload/" + name);
   } else if (flags.output == "html") {
-    fmt::print("{}\n", reportHtml(report));
+    fmt::print("{}\n", cli::reportHtml(report));
   } else {
-    fmt::print("{}", reportText(report, wantsColours()));
+    fmt::print("{}", cli::reportText(report, wantsColours()));
   }
   return kDone;
 }
@@ -85,7 +85,7 @@ void watch(const Flags& flags, const Look& look) {
     look();
     if (tells) {
       fmt::print(stderr, "\rwatching for {} of {}; Ctrl-C ends it early ",
-                 ageText(clock.monotonic() - begin), ageText(nanos(flags.time)));
+                 cli::ageText(clock.monotonic() - begin), cli::ageText(nanos(flags.time)));
     }
   } while (clock.monotonic() < end &&
            patience.wait(std::min<Nanos>(std::chrono::seconds(1), end - clock.monotonic())));
@@ -93,40 +93,41 @@ void watch(const Flags& flags, const Look& look) {
 }
 
 int reportOfRecordings(const Flags& flags) {
-  ReportBuilder builder;
+  cli::ReportBuilder builder;
   for (const std::string& name : flags.recordings) {
     std::error_code error;
     const auto size = std::filesystem::file_size(name, error);
-    if (!error && size > kLongestRecording) return fail(name + ": is too long for a recording");
+    if (!error && size > cli::kLongestRecording)
+      return fail(name + ": is too long for a recording");
     std::ifstream file(name);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     if (error || !file) return fail(name + ": cannot be read");
-    const Result<Recording> recording = parseRecording(text);
+    const Result<cli::Recording> recording = cli::parseRecording(text);
     if (!recording) return fail(Error(recording.error()).within(name).message(), kUsage);
     for (const std::string& line : recording->states) {
-      if (const Result<NodeRecord> state = parseState(line)) builder.add(*state);
+      if (const Result<cli::NodeRecord> state = cli::parseState(line)) builder.add(*state);
     }
   }
   return print(builder.report(), flags);
 }
 
 int reportOfHost(const Flags& flags) {
-  ReportBuilder builder;
+  cli::ReportBuilder builder;
   std::string trouble;
   watch(flags, [&] {
-    const Result<NodeRecord> state = readHostState(flags.socket);
+    const Result<cli::NodeRecord> state = readHostState(flags.socket);
     if (state) {
       builder.add(*state);
     } else {
       trouble = state.error().message();
     }
   });
-  UsageReport report = builder.report();
+  cli::UsageReport report = builder.report();
   if (!trouble.empty()) report.notes.push_back(trouble);
   return print(report, flags);
 }
 
-void addQuotas(const Snapshot& snapshot, UsageReport& report) {
+void addQuotas(const cli::Snapshot& snapshot, cli::UsageReport& report) {
   for (const auto& [name, objects] : snapshot.namespaces) {
     for (const auto& quota : objects.quotas) {
       for (const char* resource : {"limits.cpu", "requests.cpu", "cpu"}) {
@@ -142,41 +143,42 @@ int reportOfCluster(const Flags& flags) {
   if (!connection) return fail(connection.error().message());
   kube::Client& client = (*connection)->client();
   const std::string& system = flags.cluster.system_namespace;
-  const Selection selection{.name_space = flags.cluster.name_space};
-  const auto snapshot = takeSnapshot(client, selection, system);
+  const cli::Selection selection{.name_space = flags.cluster.name_space};
+  const auto snapshot = cli::takeSnapshot(client, selection, system);
   if (!snapshot) return fail(explained(snapshot.error()));
   const auto pods =
-      client.list<kube::Pod>({.name_space = system, .label_selector = kAgentSelector});
+      client.list<kube::Pod>({.name_space = system, .label_selector = cli::kAgentSelector});
   if (!pods) return fail("the agents cannot be found: " + explained(pods.error()));
-  const AgentStates::Agents agents = agentPods(pods->items);
+  const cli::AgentStates::Agents agents = cli::agentPods(pods->items);
   if (agents.empty()) return fail("no agent runs: mbcas doctor tells more");
 
-  ReportBuilder builder;
-  for (const PodPtr& pod : snapshot->pods) {
+  cli::ReportBuilder builder;
+  for (const cli::PodPtr& pod : snapshot->pods) {
     const auto workload = policy::workloadOf(*pod);
     if (!workload) continue;
     builder.workloads[{pod->meta.namespace_.string(), pod->meta.name.string()}] = workload->name;
   }
-  AgentStates states(client, system);
+  cli::AgentStates states(client, system);
   std::string trouble;
   watch(flags, [&] {
     states.follow(agents);
-    const AgentStates::Latest latest = states.latest();
+    const cli::AgentStates::Latest latest = states.latest();
     for (const auto& [node, record] : latest.nodes) {
-      NodeRecord chosen = *record;
+      cli::NodeRecord chosen = *record;
       if (!selection.name_space.empty()) {
-        std::erase_if(chosen.pods,
-                      [&](const PodRecord& pod) { return pod.name_space != selection.name_space; });
+        std::erase_if(chosen.pods, [&](const cli::PodRecord& pod) {
+          return pod.name_space != selection.name_space;
+        });
       }
       builder.add(chosen);
     }
     trouble = latest.trouble;
   });
-  UsageReport report = builder.report();
+  cli::UsageReport report = builder.report();
   addQuotas(*snapshot, report);
-  if (agents.size() > AgentStates::kMostAtOnce) {
+  if (agents.size() > cli::AgentStates::kMostAtOnce) {
     report.notes.push_back(fmt::format("{} of {} nodes were watched, which is as many as can be",
-                                       AgentStates::kMostAtOnce, agents.size()));
+                                       cli::AgentStates::kMostAtOnce, agents.size()));
   }
   if (!trouble.empty()) report.notes.push_back(trouble);
   return print(report, flags);
@@ -192,7 +194,7 @@ int reportCommand(const Flags& flags) {
 void addReport(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "report", "Tell what was seen over a time: requests, throttling, limits, quota");
+      "report", "Show what was seen over a time: requests, throttling, limits, quota");
   command->footer(kFooter);
   CLI::Option* recordings =
       command->add_option("FILE", flags->recordings, "Recordings of mbcas ui, instead of watching");
@@ -208,4 +210,4 @@ void addReport(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = reportCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

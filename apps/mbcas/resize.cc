@@ -18,7 +18,7 @@
 #include "mbcas/base/quantity.h"
 #include "mbcas/resize/resize.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using kube::Pod;
@@ -53,7 +53,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas resize", message);
+  app::complain("mbcas resize", message);
 }
 
 std::string text(std::optional<Millicores> cpu) {
@@ -220,7 +220,7 @@ int resizeCommand(const Flags& flags) {
     complain(fmt::format("--cpu {}: not an amount of CPU such as 750m or 1.5", flags.cpu));
     return kUsage;
   }
-  const std::optional<Target> target = parseTarget(flags.pod);
+  const std::optional<cli::Target> target = cli::parseTarget(flags.pod);
   if (!target) {
     complain(notATarget(flags.pod));
     return kUsage;
@@ -277,4 +277,4 @@ void addResize(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = resizeCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -20,7 +20,7 @@
 #include "mbcas/controller/restore.h"
 #include "mbcas/policy/bounds.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using PodPtr = std::shared_ptr<const kube::Pod>;
@@ -58,7 +58,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas restore", message);
+  app::complain("mbcas restore", message);
 }
 
 // The object of this name, or null if there is none or it may not be read. By a list, because the
@@ -142,7 +142,8 @@ std::string changesText(const kube::Pod& pod, const resize::Request& request) {
                           const std::optional<Millicores>& from,
                           const std::optional<Millicores>& to) {
     if (to && from != to) {
-      parts.push_back(fmt::format("{} {} {} -> {}", container, what, cpuText(from), cpuText(*to)));
+      parts.push_back(
+          fmt::format("{} {} {} -> {}", container, what, cli::cpuText(from), cli::cpuText(*to)));
     }
   };
   for (const resize::ContainerCpu& wanted : request.containers) {
@@ -226,7 +227,7 @@ bool restoreEach(kube::Client& client, const std::vector<PodPtr>& pods, const Fl
     if (end) {
       const Nanos left = *end - client.clock().monotonic();
       if (left <= Nanos(0)) {
-        complain(fmt::format("no time left for {}", countText(pods.size() - i, "pod")));
+        complain(fmt::format("no time left for {}", cli::countText(pods.size() - i, "pod")));
         return false;
       }
       timeout = std::min(timeout, left);
@@ -250,7 +251,7 @@ int restoreCommand(const Flags& flags) {
     complain(fmt::format("name pods as {}, or give --all, or --host", kTargetHelp));
     return kUsage;
   }
-  if (!flags.pod.empty() && !parseTarget(flags.pod)) {
+  if (!flags.pod.empty() && !cli::parseTarget(flags.pod)) {
     complain(notATarget(flags.pod));
     return kUsage;
   }
@@ -301,10 +302,10 @@ int restorePods(const Flags& flags) {
       const bool changed = controller::hasOriginal(*pod) || recorded.contains(pod->meta.uid.view());
       if (changed && !pod->terminal()) pods.push_back(std::move(pod));
     }
-    report.remark(fmt::format("{} to restore", countText(pods.size(), "pod")));
+    report.remark(fmt::format("{} to restore", cli::countText(pods.size(), "pod")));
   } else {
     const auto targets =
-        findTargets(client, *parseTarget(flags.pod), (*connection)->defaultNamespace());
+        findTargets(client, *cli::parseTarget(flags.pod), (*connection)->defaultNamespace());
     if (!targets) return failed(targets.error().message());
     if (targets->pods.size() > 1) complain(targets->announcement());
     for (const std::string& name : targets->pods) {
@@ -358,4 +359,4 @@ void addRestore(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = restoreCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

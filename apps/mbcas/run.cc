@@ -23,7 +23,7 @@
 #include "mbcas/host/workload.h"
 #include "mbcas/policy/settings.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 struct RunFlags {
@@ -164,7 +164,8 @@ class Loop {
         case Patience::Wake::kStop:
           return false;
         case Patience::Wake::kReadable:
-          socket_->serve([&] { return stateJson(recordOf(*view_, machine_, clock_.wall())); });
+          socket_->serve(
+              [&] { return cli::stateJson(cli::recordOf(*view_, machine_, clock_.wall())); });
           break;
         case Patience::Wake::kResize:
           if (live_) draw();
@@ -212,7 +213,7 @@ int run(const RunFlags& flags) {
   Result<host::Ledger> ledger = host::Ledger::open(flags.state);
   if (!ledger) return fail(ledger.error());
   if (!ledger->content().limits.empty() || !ledger->content().made.empty()) {
-    complain("mbcas run", fmt::format("an earlier run did not end well; {}",
+    complain("mbcas run", fmt::format("an earlier run did not exit cleanly; {}",
                                       restoreText(ledger->restore(*mounts))));
   }
   int exit_code = kDone;
@@ -283,7 +284,7 @@ void addRun(CLI::App& app, int& exit_code) {
   command->add_option("FILE", flags->file, "What to manage, as YAML")->required();
   command->add_flag("--dry-run", flags->dry_run, "Decide and show, change nothing");
   addDuration(*command, "--duration,--seconds", flags->seconds,
-              "End by itself after so long (default: when told to)", 0, 1e7);
+              "Exit after so long (default: when interrupted)", 0, 1e7);
   command->add_flag("--plain", flags->plain, "A line per change instead of the live screen");
   addOutput(*command, flags->output, {"text", "json", "yaml", "name"});
   const auto of_machine = [&](CLI::Option* option, const char* type) {
@@ -312,4 +313,4 @@ void addRun(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

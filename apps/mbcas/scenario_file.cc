@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 Result<sim::Scenario> loadScenario(const std::string& file) {
   std::ifstream stream(file);
@@ -18,4 +18,4 @@ Result<sim::Scenario> loadScenario(const std::string& file) {
   return scenario;
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -30,7 +30,7 @@
 #include "mbcas/sim/tuning.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sim::Report;
@@ -80,7 +80,7 @@ struct Flags {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas simulate", message);
+  app::complain("mbcas simulate", message);
 }
 
 // One scenario under one policy, pod by pod.
@@ -140,7 +140,7 @@ std::expected<std::vector<Scenario>, int> loadAll(const std::vector<std::string>
   return scenarios;
 }
 
-// What is under way, where somebody is looking.
+// Shows the progress, on a terminal only.
 class Progress {
  public:
   explicit Progress(bool wanted) : shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
@@ -299,7 +299,7 @@ int simulateAll(const Flags& flags) {
   return finish();
 }
 
-// Every scenario under MBCAS with these settings, beside the same without limits.
+// Every scenario under MBCAS with these settings, next to the same scenario without limits.
 Overall overallOf(const std::vector<Scenario>& scenarios, const std::vector<Report>& unlimited,
                   const std::string& policy, const sim::Tuning& tuning) {
   std::vector<Report> reports;
@@ -383,13 +383,12 @@ void addSimulate(CLI::App& app, int& exit_code) {
       "simulate", "Run scenarios on a model of the kernel, with model workloads");
   command->footer(kFooter);
   command->add_option("FILE", flags->files, "Scenarios, YAML")->required();
-  CLI::Option* policy = command
-                            ->add_option("--policy", flags->policies,
-                                         "Who decides about limits; several, with commas")
-                            ->type_name("NAME")
-                            ->delimiter(',')
-                            ->allow_extra_args(false)
-                            ->default_str("responsive");
+  CLI::Option* policy =
+      command->add_option("--policy", flags->policies, "Policies to run, separated by commas")
+          ->type_name("NAME")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->default_str("responsive");
   CLI::Option* compare =
       command->add_flag("--compare", flags->compare, "All policies, side by side");
   compare->excludes(policy);
@@ -409,8 +408,8 @@ void addSimulate(CLI::App& app, int& exit_code) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->excludes(tries);
-  command->add_option("--seed", flags->seed, "Another seed than the scenario's");
-  addDuration(*command, "--duration", flags->duration, "How long, other than the scenario's", 1,
+  command->add_option("--seed", flags->seed, "Seed, instead of the scenario's");
+  addDuration(*command, "--duration", flags->duration, "Duration, instead of the scenario's", 1,
               604800);
   command->add_option("--series", flags->series, "CSV file for the course over time")
       ->type_name("FILE")
@@ -423,4 +422,4 @@ void addSimulate(CLI::App& app, int& exit_code) {
       [flags, &exit_code] { exit_code = flags->sweep ? sweep(*flags) : simulateAll(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

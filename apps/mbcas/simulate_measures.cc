@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sim::PodReport;
@@ -210,4 +210,4 @@ view::Table tableOf(const std::vector<Row>& rows, std::size_t left) {
   return table;
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -9,7 +9,7 @@
 #include "mbcas/sim/report.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 using Row = std::vector<std::string>;
 
@@ -48,4 +48,4 @@ std::string millisecondsText(std::optional<double> time);  // to a tenth below 1
 // The first row has the titles; all but the first `left` columns are numbers.
 view::Table tableOf(const std::vector<Row>& rows, std::size_t left);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

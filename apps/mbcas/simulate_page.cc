@@ -10,7 +10,7 @@
 #include "mbcas/view/page.h"
 #include "mbcas/view/plot.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sim::Report;
@@ -415,4 +415,4 @@ std::string sweepPage(const std::vector<Tried>& tried, const std::vector<std::st
   return page.toString();
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

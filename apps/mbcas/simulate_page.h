@@ -11,7 +11,7 @@
 #include "mbcas/sim/simulation.h"
 #include "mbcas/sim/tuning.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // A simulation over time, in a few hundred pieces.
 class Course {
@@ -60,4 +60,4 @@ std::vector<Row> sweepRows(const std::vector<Tried>& tried);
 std::string sweepPage(const std::vector<Tried>& tried, const std::vector<std::string>& training,
                       const std::vector<std::string>& held_out, const std::string& machine);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

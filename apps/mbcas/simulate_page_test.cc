@@ -8,7 +8,7 @@
 #include "apps/mbcas/simulate_measures.h"
 #include "mbcas/sim/policy.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using sim::Report;
@@ -132,4 +132,4 @@ TEST(SimulatePage, ASweepHasItsDefaultsFirst) {
 }
 
 }  // namespace
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

@@ -19,7 +19,7 @@
 #include "mbcas/market/solver.h"
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 using market::Clearing;
@@ -51,7 +51,7 @@ struct Options {
 };
 
 void complain(std::string_view message) {
-  cli::complain("mbcas solve", message);
+  app::complain("mbcas solve", message);
 }
 
 // Input from anybody, perhaps without end: no more of it is kept than a problem may be long.
@@ -114,7 +114,7 @@ std::string table(const Problem& problem, const Clearing& clearing, bool colours
   for (std::size_t i = 0; i < problem.pods.size(); ++i) {
     constexpr std::size_t kLongestId = 40;
     const market::Award& award = clearing.pods[i];
-    // An id is anybody's text.
+    // An id may contain any text.
     pods.row({problem.pods[i].id.substr(0, kLongestId), fmt::format("{}m", award.cpu.count()),
               std::string(name(award.bound)), explain(problem, clearing, i)});
   }
@@ -207,4 +207,4 @@ void addSolve(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

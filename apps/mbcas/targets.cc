@@ -8,13 +8,14 @@
 #include "mbcas/cli/findings.h"
 #include "mbcas/cli/words.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 std::string Targets::announcement() const {
-  return fmt::format("{} is {}: {}", workload, countText(pods.size(), "pod"), namesText(pods));
+  return fmt::format("{} is {}: {}", workload, cli::countText(pods.size(), "pod"),
+                     cli::namesText(pods));
 }
 
-Result<Targets> findTargets(kube::Client& client, const Target& target,
+Result<Targets> findTargets(kube::Client& client, const cli::Target& target,
                             const std::string& default_namespace) {
   Targets targets{.name_space = target.name_space.empty() ? default_namespace : target.name_space};
   if (target.isPod()) {
@@ -33,7 +34,7 @@ Result<Targets> findTargets(kube::Client& client, const Target& target,
                                                  targets.name_space, target.plural)
                                    : ""));
   }
-  const Result<std::string> selector = podSelectorOf(*text);
+  const Result<std::string> selector = cli::podSelectorOf(*text);
   if (!selector) return failure(Error(selector.error()).within(targets.workload));
   const auto pods =
       client.list<kube::Pod>({.name_space = targets.name_space, .label_selector = *selector});
@@ -53,4 +54,4 @@ std::string notATarget(const std::string& words) {
   return fmt::format("{}: not {}", words, kTargetHelp);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

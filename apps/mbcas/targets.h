@@ -7,7 +7,7 @@
 #include "mbcas/cli/workload.h"
 #include "mbcas/kube/client.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 inline constexpr const char* kTargetHelp = "POD, NAMESPACE/POD, pod/NAME or deploy/NAME";
 
@@ -21,10 +21,10 @@ struct Targets {
 };
 
 // The words must be a target. A pod is not looked for; of a workload the pods that run.
-Result<Targets> findTargets(kube::Client& client, const Target& target,
+Result<Targets> findTargets(kube::Client& client, const cli::Target& target,
                             const std::string& default_namespace);
 
 // "x: not POD, ..."
 std::string notATarget(const std::string& words);
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

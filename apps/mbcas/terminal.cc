@@ -14,7 +14,7 @@
 
 #include "mbcas/view/text.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 void say(std::string_view line) {
   fmt::print("{}\n", view::printable(line));
@@ -140,4 +140,4 @@ void Screen::draw(const std::vector<std::string>& lines) {
   std::fflush(stdout);
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

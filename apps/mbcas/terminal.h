@@ -1,5 +1,5 @@
 // The terminal, as far as commands need it: whether there is one, its size, a screen to draw on,
-// and the wish to stop.
+// and the request to stop.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "mbcas/base/units.h"
 #include "mbcas/view/keys.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 struct TerminalSize {
   std::size_t width = 80;
@@ -83,4 +83,4 @@ class Screen {
   void draw(const std::vector<std::string>& lines);
 };
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

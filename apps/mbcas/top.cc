@@ -20,7 +20,7 @@
 #include "mbcas/cli/top_screen.h"
 #include "mbcas/kube/informer.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -53,10 +53,10 @@ struct Flags {
   double interval = 2;
   std::string output;
 
-  TopOptions options(bool namespaces) const {
+  cli::TopOptions options(bool namespaces) const {
     return {.namespaces = namespaces,
             .wide = output == "wide",
-            .sort = *parseTopKey(sort),
+            .sort = *cli::parseTopKey(sort),
             .reverse = reverse};
   }
 };
@@ -76,11 +76,11 @@ class Source {
   virtual std::string title() const = 0;
   virtual bool namespaces() const = 0;
   // All that can be had now, also if that takes a while.
-  virtual Result<TopView> whole() = 0;
+  virtual Result<cli::TopView> whole() = 0;
   // What is there, without waiting. These nodes are on the screen.
-  virtual Result<TopView> latest(const std::set<std::string>& nodes) = 0;
+  virtual Result<cli::TopView> latest(const std::set<std::string>& nodes) = 0;
   // All that is known of a pod, also if that takes a while.
-  virtual Result<Evidence> evidence(const TopRow& row) = 0;
+  virtual Result<cli::Evidence> evidence(const cli::TopRow& row) = 0;
 };
 
 class HostSource final : public Source {
@@ -88,15 +88,15 @@ class HostSource final : public Source {
   explicit HostSource(std::string socket) : socket_(std::move(socket)) {}
   std::string title() const override { return "mbcas top"; }
   bool namespaces() const override { return namespaces_; }
-  Result<TopView> latest(const std::set<std::string>& /*nodes*/) override {
-    const Result<NodeRecord> state = readHostState(socket_);
+  Result<cli::TopView> latest(const std::set<std::string>& /*nodes*/) override {
+    const Result<cli::NodeRecord> state = readHostState(socket_);
     if (!state) return failure(state.error());
-    for (const PodRecord& pod : state->pods) namespaces_ |= !pod.name_space.empty();
-    return topOf(*state);
+    for (const cli::PodRecord& pod : state->pods) namespaces_ |= !pod.name_space.empty();
+    return cli::topOf(*state);
   }
-  Result<TopView> whole() override { return latest({}); }
-  Result<Evidence> evidence(const TopRow& row) override {
-    const Result<NodeRecord> state = readHostState(socket_);
+  Result<cli::TopView> whole() override { return latest({}); }
+  Result<cli::Evidence> evidence(const cli::TopRow& row) override {
+    const Result<cli::NodeRecord> state = readHostState(socket_);
     if (!state) return failure(state.error());
     return evidenceOf(*state, row.name_space, row.pod);
   }
@@ -108,7 +108,7 @@ class HostSource final : public Source {
 
 class ClusterSource final : public Source {
  public:
-  ClusterSource(Connection& connection, const Selection& selection, const ClusterFlags& flags)
+  ClusterSource(Connection& connection, const cli::Selection& selection, const ClusterFlags& flags)
       : connection_(connection),
         selection_(selection),
         system_namespace_(flags.system_namespace),
@@ -121,7 +121,7 @@ class ClusterSource final : public Source {
         allocations_(connection.client(),
                      {.name_space = selection.name_space, .on_error = noting()}),
         agents_(connection.client(), {.name_space = flags.system_namespace,
-                                      .label_selector = kAgentSelector,
+                                      .label_selector = cli::kAgentSelector,
                                       .annotations = std::vector<std::string>{},
                                       .on_error = noting()}),
         states_(connection.client(), flags.system_namespace) {}
@@ -160,19 +160,19 @@ class ClusterSource final : public Source {
   }
   bool namespaces() const override { return selection_.name_space.empty(); }
 
-  Result<TopView> whole() override {
+  Result<cli::TopView> whole() override {
     std::set<std::string> nodes;
     for (const PodPtr& pod : pods_.list()) nodes.insert(pod->node.string());
     states_.askAll(agentsOn(nodes), timeout_);
     return view();
   }
-  Result<TopView> latest(const std::set<std::string>& nodes) override {
-    const AgentStates::Agents agents = wanted();
+  Result<cli::TopView> latest(const std::set<std::string>& nodes) override {
+    const cli::AgentStates::Agents agents = wanted();
     // In a small cluster all are followed, so that one can sort by what they see.
     states_.follow(agents.size() > kFollowedAnyway ? agentsOn(nodes) : agents);
     return view();
   }
-  Result<Evidence> evidence(const TopRow& row) override {
+  Result<cli::Evidence> evidence(const cli::TopRow& row) override {
     return evidenceOf(connection_, row.name_space, row.pod, system_namespace_);
   }
 
@@ -188,25 +188,25 @@ class ClusterSource final : public Source {
     return error_.empty() ? otherwise : error_;
   }
 
-  // The agents of the nodes that are looked at.
-  AgentStates::Agents wanted() const {
-    AgentStates::Agents agents = agentPods(agents_.list());
+  // The agents of the nodes that are shown.
+  cli::AgentStates::Agents wanted() const {
+    cli::AgentStates::Agents agents = cli::agentPods(agents_.list());
     if (!selection_.node.empty()) {
       std::erase_if(agents, [&](const auto& entry) { return entry.first != selection_.node; });
     }
     return agents;
   }
 
-  AgentStates::Agents agentsOn(const std::set<std::string>& nodes) const {
-    AgentStates::Agents agents = wanted();
+  cli::AgentStates::Agents agentsOn(const std::set<std::string>& nodes) const {
+    cli::AgentStates::Agents agents = wanted();
     std::erase_if(agents, [&](const auto& entry) { return !nodes.contains(entry.first); });
     return agents;
   }
 
-  TopView view() const {
-    const AgentStates::Latest states = states_.latest();
-    TopView view =
-        topOf(pods_.list(), allocations_.list(), states.nodes, connection_.clock().wall());
+  cli::TopView view() const {
+    const cli::AgentStates::Latest states = states_.latest();
+    cli::TopView view =
+        cli::topOf(pods_.list(), allocations_.list(), states.nodes, connection_.clock().wall());
     if (!missing_.empty()) {
       view.notes.push_back(missing_);
     } else if (wanted().empty()) {
@@ -218,7 +218,7 @@ class ClusterSource final : public Source {
   }
 
   Connection& connection_;
-  const Selection selection_;
+  const cli::Selection selection_;
   const std::string system_namespace_;
   const Nanos timeout_;
   mutable std::mutex mutex_;
@@ -227,48 +227,48 @@ class ClusterSource final : public Source {
   kube::Informer<kube::Pod> pods_;
   kube::Informer<podallocation::PodAllocation> allocations_;
   kube::Informer<kube::Pod> agents_;
-  AgentStates states_;
+  cli::AgentStates states_;
 };
 
 int showOnce(Source& source, const Flags& flags) {
-  Result<TopView> view = source.whole();
+  Result<cli::TopView> view = source.whole();
   if (!view) return fail(view.error().message());
-  const TopOptions options = flags.options(source.namespaces());
-  sortRows(view->rows, options.sort, options.reverse);
+  const cli::TopOptions options = flags.options(source.namespaces());
+  cli::sortRows(view->rows, options.sort, options.reverse);
   if (isDocument(flags.output)) {
-    printDocument(topJson(*view), flags.output);
+    printDocument(cli::topJson(*view), flags.output);
     return kDone;
   }
   for (const std::string& note : view->notes) complain("mbcas top", note);
   if (view->rows.empty()) {
     complain("mbcas top", flags.host || options.namespaces
                               ? "no pods"
-                              : "no pods in this namespace; -A looks in all of them");
+                              : "no pods in this namespace; -A shows those of all namespaces");
   } else if (flags.output == "name") {
-    for (const TopRow& row : view->rows) say("pod/" + row.pod);
+    for (const cli::TopRow& row : view->rows) say("pod/" + row.pod);
   } else {
-    fmt::print("{}", topTable(view->rows, options, wantsColours()));
+    fmt::print("{}", cli::topTable(view->rows, options, wantsColours()));
   }
   return kDone;
 }
 
-void explainSelected(Source& source, TopScreen& picture) {
-  const TopRow* const row = picture.selected();
+void explainSelected(Source& source, cli::TopScreen& picture) {
+  const cli::TopRow* const row = picture.selected();
   if (row == nullptr) return;
-  const Result<Evidence> evidence = source.evidence(*row);
+  const Result<cli::Evidence> evidence = source.evidence(*row);
   if (!evidence) return picture.show(evidence.error().message());
-  Explanation explanation = explain(*evidence);
+  cli::Explanation explanation = cli::explain(*evidence);
   if (!evidence->trouble.empty()) explanation.more.push_back(evidence->trouble);
   picture.show(std::move(explanation));
 }
 
 int showLive(Source& source, const Flags& flags) {
   // What is on the screen is known after the first picture.
-  Result<TopView> view = source.latest({});
+  Result<cli::TopView> view = source.latest({});
   if (!view) return fail(view.error().message());
   const SystemClock clock;
   const Nanos interval = nanos(flags.interval);
-  TopScreen picture(flags.options(source.namespaces()));
+  cli::TopScreen picture(flags.options(source.namespaces()));
   picture.update(*std::move(view));
   Patience patience(Patience::Keys::kAll);
   Screen screen;
@@ -281,11 +281,11 @@ int showLive(Source& source, const Flags& flags) {
     if (wake == Patience::Wake::kStop) return kDone;
     for (const view::Key key : patience.keys()) {
       switch (picture.press(key)) {
-        case TopScreen::Action::kNothing:
+        case cli::TopScreen::Action::kNothing:
           break;
-        case TopScreen::Action::kQuit:
+        case cli::TopScreen::Action::kQuit:
           return kDone;
-        case TopScreen::Action::kExplain:
+        case cli::TopScreen::Action::kExplain:
           explainSelected(source, picture);
           break;
       }
@@ -293,7 +293,7 @@ int showLive(Source& source, const Flags& flags) {
     if (wake != Patience::Wake::kTime) continue;
     pause = std::min(interval, 2 * pause);
     next = std::max(next + pause, clock.monotonic());
-    if (Result<TopView> newer = source.latest(picture.visibleNodes())) {
+    if (Result<cli::TopView> newer = source.latest(picture.visibleNodes())) {
       picture.update(*std::move(newer));
     } else {
       picture.note(newer.error().message());
@@ -328,11 +328,11 @@ void addTop(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("top", "Watch pods: need, limit, throttling, price");
   command->footer(kFooter);
-  oneOf(command->add_option("--sort", flags->sort, "Column to sort by"), topKeyNames())
+  oneOf(command->add_option("--sort", flags->sort, "Column to sort by"), cli::topKeyNames())
       ->capture_default_str();
-  command->add_flag("--reverse", flags->reverse, "The other way round");
+  command->add_flag("--reverse", flags->reverse, "Invert the order");
   command->add_flag("--once", flags->once, "Print once, also on a terminal");
-  addDuration(*command, "--interval", flags->interval, "Time between two looks");
+  addDuration(*command, "--interval", flags->interval, "Time between two readings");
   addOutput(*command, flags->output, {"table", "wide", "json", "yaml", "name"});
   command
       ->add_flag("--host", flags->host, "The pods of `mbcas run`, or of an agent, on this machine")
@@ -344,4 +344,4 @@ void addTop(CLI::App& app, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = topCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

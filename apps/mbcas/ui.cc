@@ -29,7 +29,7 @@
 #include "mbcas/kube/informer.h"
 #include "mbcas/sim/simulation.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
@@ -77,14 +77,14 @@ void keepOpen(LivePage& page, Patience& patience) {
 int showHost(const Flags& flags) {
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
-  const Result<NodeRecord> first = readHostState(flags.socket);
+  const Result<cli::NodeRecord> first = readHostState(flags.socket);
   const Result<void> started =
       page.start(flags.page, {.kind = "host", .title = first ? first->node : "this machine"});
   if (!started) return fail(started.error().message());
   WallTime last{};
   bool waits = false;
   do {
-    const Result<NodeRecord> state = readHostState(flags.socket);
+    const Result<cli::NodeRecord> state = readHostState(flags.socket);
     if (!state) {
       if (!std::exchange(waits, true)) complain("mbcas ui", state.error().message());
       page.setStatus("waiting", state.error().message());
@@ -159,7 +159,7 @@ class ClusterPicture {
         allocations_(connection.client(), {.name_space = name_space_}),
         nodes_(connection.client(), {}),
         agents_(connection.client(), {.name_space = flags.system_namespace,
-                                      .label_selector = kAgentSelector,
+                                      .label_selector = cli::kAgentSelector,
                                       .annotations = std::vector<std::string>{}}),
         states_(connection.client(), flags.system_namespace),
         timeout_(nanos(flags.request_timeout)) {}
@@ -175,20 +175,20 @@ class ClusterPicture {
     if (const auto answer = client.perform(firstOf<podallocation::PodAllocation>(name_space_));
         !answer) {
       return failure(explained(answer.error()) + (answer.error().code == 403 && name_space_.empty()
-                                                      ? "; -n NAMESPACE looks at one namespace only"
+                                                      ? "; -n NAMESPACE reads one namespace only"
                                                       : ""));
     }
     if (const auto answer = client.perform(firstOf<kube::Node>("")); !answer) {
-      notes_.push_back("nodes cannot be listed, so what they have is not known: " +
+      notes_.push_back("nodes cannot be listed, so their capacity is not known: " +
                        answer.error().describe());
     } else {
       nodes_.start();
     }
     allocations_.start();
     if (const auto answer = client.perform(firstOf<kube::Pod>(system_namespace_)); !answer) {
-      no_agents_ =
-          fmt::format("agents cannot be looked for, so of a node only PodAllocations tell: {}",
-                      answer.error().describe());
+      no_agents_ = fmt::format(
+          "agents cannot be listed, so PodAllocations are all that is known of a node: {}",
+          answer.error().describe());
     } else {
       agents_.start();
       (void)agents_.waitForSync(timeout_);
@@ -200,11 +200,11 @@ class ClusterPicture {
   // Calls publish with what is new of the nodes that are shown.
   template <class Publish>
   void follow(const ShownNodes& shown, const Publish& publish) {
-    AgentStates::Agents agents = agentPods(agents_.list());
+    cli::AgentStates::Agents agents = cli::agentPods(agents_.list());
     any_agent_ = !agents.empty();
     std::erase_if(agents, [&](const auto& entry) { return !shown.contains(entry.first); });
     states_.follow(agents);
-    AgentStates::Latest latest = states_.latest();
+    cli::AgentStates::Latest latest = states_.latest();
     trouble_ = std::move(latest.trouble);
     for (const auto& [node, record] : latest.nodes) {
       if (std::exchange(published_[node], record->time) != record->time) publish(*record);
@@ -213,8 +213,8 @@ class ClusterPicture {
                   [&](const auto& entry) { return !latest.nodes.contains(entry.first); });
   }
 
-  ClusterView view() {
-    ClusterView view = clusterOf(allocations_.list(), nodes_.list());
+  cli::ClusterView view() {
+    cli::ClusterView view = cli::clusterOf(allocations_.list(), nodes_.list());
     since_.update(view, connection_.clock().wall());
     view.notes = notes_;
     if (!no_agents_.empty()) {
@@ -230,8 +230,8 @@ class ClusterPicture {
   }
 
   // Any thread.
-  PodAnswer pods(const PodQuestion& question) const {
-    return answerPods(question, allocations_.list(), question.most());
+  cli::PodAnswer pods(const cli::PodQuestion& question) const {
+    return cli::answerPods(question, allocations_.list(), question.most());
   }
 
   // Why the newest picture may be old; empty: it is not.
@@ -259,10 +259,10 @@ class ClusterPicture {
   kube::Informer<podallocation::PodAllocation> allocations_;
   kube::Informer<kube::Node> nodes_;
   kube::Informer<kube::Pod> agents_;
-  AgentStates states_;
+  cli::AgentStates states_;
   const Nanos timeout_;
   Probe probe_;
-  ShortSince since_;
+  cli::ShortSince since_;
   std::vector<std::string> notes_;
   std::string no_agents_;  // why they cannot even be looked for
   std::string trouble_;
@@ -282,7 +282,7 @@ int showCluster(const Flags& flags) {
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
   page.onFollow([&](std::string node) { shown.told(std::move(node)); });
-  page.onPods([&](const PodQuestion& question) { return picture.pods(question); });
+  page.onPods([&](const cli::PodQuestion& question) { return picture.pods(question); });
   const std::string& name_space = flags.cluster.name_space;
   const Result<void> started = page.start(
       flags.page, {.kind = "cluster",
@@ -292,9 +292,9 @@ int showCluster(const Flags& flags) {
   if (!started) return fail(started.error().message());
   MonotonicTime next = clock.monotonic();
   do {
-    picture.follow(shown, [&](const NodeRecord& node) { page.publish(node); });
+    picture.follow(shown, [&](const cli::NodeRecord& node) { page.publish(node); });
     if (const MonotonicTime begin = clock.monotonic(); begin >= next) {
-      page.setCluster(clusterJson(picture.view()));
+      page.setCluster(cli::clusterJson(picture.view()));
       // Of a large cluster less often, so that it takes no more than a tenth of a CPU.
       const Nanos took = clock.monotonic() - begin;
       next = begin + std::max<Nanos>(nanos(flags.interval), 10 * took);
@@ -309,20 +309,20 @@ int showCluster(const Flags& flags) {
 int showRecording(const Flags& flags) {
   std::error_code error;
   const auto size = std::filesystem::file_size(flags.recording, error);
-  if (!error && size > kLongestRecording) {
+  if (!error && size > cli::kLongestRecording) {
     return fail(flags.recording + ": is too long for a recording");
   }
   std::ifstream file(flags.recording);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (error || !file) return fail(flags.recording + ": cannot be read");
-  Result<Recording> recording = parseRecording(text);
+  Result<cli::Recording> recording = cli::parseRecording(text);
   text = {};
   if (!recording)
     return fail(std::move(recording).error().within(flags.recording).message(), kUsage);
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
-  page.onPods([&pods = recording->pods](const PodQuestion& question) {
-    return answerPods(question, pods, question.most());
+  page.onPods([&pods = recording->pods](const cli::PodQuestion& question) {
+    return cli::answerPods(question, pods, question.most());
   });
   const std::string name = std::filesystem::path(flags.recording).filename().string();
   const Result<void> started = page.start(flags.page, {.kind = "recording",
@@ -348,7 +348,7 @@ int showSimulation(const Flags& flags) {
   }
   Result<std::unique_ptr<sim::Policy>> made = sim::makePolicy(flags.policy, scenario->cpus);
   if (!made) return fail(made.error().message(), kUsage);
-  RecordingPolicy policy(*std::move(made));
+  cli::RecordingPolicy policy(*std::move(made));
   sim::Simulation simulation(*scenario, policy);
   Patience patience(Patience::Keys::kQuit);
   LivePage page;
@@ -367,7 +367,7 @@ int showSimulation(const Flags& flags) {
   bool more = true;
   while (more) {
     more = simulation.step();
-    NodeRecord node = policy.record();
+    cli::NodeRecord node = policy.record();
     node.node = scenario->name;
     node.time = begin + simulation.now();
     page.publish(node);
@@ -402,8 +402,9 @@ void addUi(CLI::App& app, int& exit_code) {
           ->type_name("FILE");
   host->excludes(recording)->excludes(scenario);
   scenario->excludes(recording);
-  oneOf(command->add_option("--policy", flags->policy, "With --simulate: who decides about limits"),
-        {sim::policyNames().begin(), sim::policyNames().end()})
+  oneOf(
+      command->add_option("--policy", flags->policy, "With --simulate: the policy for the limits"),
+      {sim::policyNames().begin(), sim::policyNames().end()})
       ->needs(scenario)
       ->capture_default_str();
   command->add_option("--speed", flags->speed, "With --simulate: times as fast as real time")
@@ -411,11 +412,11 @@ void addUi(CLI::App& app, int& exit_code) {
       ->needs(scenario)
       ->capture_default_str();
   addSocketFlag(*command, flags->socket);
-  addDuration(*command, "--interval", flags->interval, "Between two looks");
+  addDuration(*command, "--interval", flags->interval, "Time between two readings");
   addPageFlags(*command, flags->page);
   addClusterFlags(*command, flags->cluster);
   addSystemNamespace(*command, flags->cluster);
   command->callback([flags, &exit_code] { exit_code = uiCommand(*flags); });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

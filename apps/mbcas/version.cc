@@ -8,7 +8,7 @@
 #include "apps/mbcas/flags.h"
 #include "mbcas/base/json_writer.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 void addVersion(CLI::App& app, int& exit_code) {
   const auto output = std::make_shared<std::string>();
@@ -27,4 +27,4 @@ void addVersion(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

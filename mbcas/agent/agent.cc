@@ -45,7 +45,7 @@ constexpr Nanos kStoodStill = seconds(15);
 // Samples without which the agent is blind, where they are rare.
 constexpr int kSamplesMissed = 5;
 
-// The watches. Handlers only say that something changed; who wants to know looks at the stores.
+// The watches. Handlers only say that something changed; the contents are read from the stores.
 class Watches {
   using Keys = std::vector<std::string>;
   using Failed = std::function<void(std::string_view kind, const kube::ApiError& error)>;
@@ -245,7 +245,7 @@ class Agent::Impl {
   }
 
   void watchFailed(const std::string& kind, const kube::ApiError& error) {
-    // An object that is passed over is told of once, and the watch goes on.
+    // An object that is passed over is reported once, and the watch goes on.
     if (error.reason == kube::ApiError::kUnreadable) return complain(error.message);
     trouble("watching " + kind, error.describe());
   }
@@ -279,7 +279,7 @@ class Agent::Impl {
   // What the ConfigMap says goes over what flags say. Settings that make no sense change nothing.
   Result<void> readSettings(const kube::ConfigMap* map) {
     const std::string doing =
-        fmt::format("taking over ConfigMap {}/{}", options_.name_space, kSettingsName);
+        fmt::format("applying ConfigMap {}/{}", options_.name_space, kSettingsName);
     policy::SettingsData data = options_.settings;
     if (map != nullptr) {
       for (const kube::KeyValue& entry : map->data) {
@@ -484,7 +484,8 @@ class Agent::Impl {
       case WriteResult::kRefused:
         ++counters_.refused;
         if (said_.news(uid, error->describe())) {
-          complain(fmt::format("the decision for {} is refused: {}", pod, error->describe()));
+          complain(fmt::format("the API server refused the decision for {}: {}", pod,
+                               error->describe()));
         }
         return;
       case WriteResult::kFailed:
@@ -657,7 +658,7 @@ class Agent::Impl {
   MonotonicTime last_tick_{};
   MonotonicTime ask_http_loop_at_{};
   std::optional<MonotonicTime> http_loop_asked_{};  // and has not answered
-  std::set<std::string> layouts_;                   // that were told
+  std::set<std::string> layouts_;                   // that were reported
   std::uint64_t layouts_of_ = 0;                    // cgroups found until then
   MonotonicTime renew_at_{};
   int lease_failures_ = 0;

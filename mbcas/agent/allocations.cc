@@ -12,7 +12,7 @@ namespace {
 // The controller usually writes the bounds of a new object within a tenth of a second.
 constexpr Nanos kFirstLook = std::chrono::milliseconds(100);
 // The agent looks for bounds so often, each time after twice the time, so for three seconds. Later
-// a mark tells it of them.
+// a mark reports them.
 constexpr int kLooks = 5;
 // Agents that read everything again, because the server was away, do so over this time.
 constexpr Nanos kSpread = std::chrono::seconds(10);

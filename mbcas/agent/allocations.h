@@ -57,7 +57,7 @@ class Allocations {
     std::string uid{};
     bool newest = false;  // from etcd; false: the server's cache will do
   };
-  // What to read now; nothing: nothing is due. It is under way until its answer is told.
+  // What to read now; nothing: nothing is due. A read is under way until its answer is passed in.
   std::optional<Read> take(MonotonicTime now);
   void found(std::string_view uid, Object object, MonotonicTime now);
   void missing(std::string_view uid, MonotonicTime now);
@@ -84,7 +84,7 @@ class Allocations {
     bool matches = true;  // the object has been read since `read_with` came
     Object object{};
     std::optional<MonotonicTime> due{};
-    bool known = false;         // it has been read, or nobody has made it
+    bool known = false;         // it has been read, or it does not exist
     bool newest = false;        // of the next read, see there
     bool under_way = false;     // a read is,
     bool reads_newest = false;  // of this kind,

@@ -29,7 +29,7 @@ std::string takeContainers(const kube::Pod& pod, const podallocation::PodAllocat
   const std::vector<podallocation::OriginalCpu> original =
       policy::recordedOriginal(pod, allocation);
   const bool requests_follow = pod.qos == kube::QosClass::kGuaranteed;
-  std::string obstacle = "it has no container to manage";
+  std::string obstacle = "the pod has no container to manage";
   Millicores request;
   for (const kube::Container& container : pod.containers) {
     if (container.role == kube::ContainerRole::kInit) continue;

@@ -137,7 +137,7 @@ TEST(Member, IsLeftAloneWhereItCannotBeManaged) {
   EXPECT_EQ(why("", kTwo, kRunning, {.excluded_namespaces = {"shop"}}),
             "namespace shop is excluded");
   EXPECT_EQ(why("", kTwo, R"("phase":"Pending","qosClass":"Burstable")"), "") << "it is prepared";
-  EXPECT_EQ(why("", kTwo, R"("phase":"Succeeded","qosClass":"Burstable")"), "it has finished");
+  EXPECT_EQ(why("", kTwo, R"("phase":"Succeeded","qosClass":"Burstable")"), "the pod has finished");
   EXPECT_EQ(why("", kTwo, R"("phase":"Running","qosClass":"BestEffort")"),
             "QoS class BestEffort: nothing to resize");
   EXPECT_EQ(why(R"(,"annotations":{"mbcas.io/managed":"false"})", kTwo, kRunning),

@@ -48,7 +48,7 @@ Result<void> observe(const ObserveOptions& options, const Clock& clock,
     Result<std::string> state = readLocalSocket(options.socket, kPatience, kLongestState);
     if (!state) return failure(std::move(state).error());
     if (state->empty()) return failure(options.socket + ": the agent shows nothing");
-    // A line of its own, whoever answers there.
+    // A line of its own, whatever process answers there.
     std::ranges::replace(*state, '\n', ' ');
     *state += '\n';
     if (*state != last && !write(*state)) return {};

@@ -1,6 +1,6 @@
 // `mbcas-agent observe`: what a running agent sees, line by line, for `mbcas top`, `explain` and
-// `ui`, which start it in the agent's container by pods/exec. So the agent opens no port, and
-// whoever may look is the API server's decision.
+// `ui`, which start it in the agent's container by pods/exec. So the agent opens no port, and the
+// API server decides who may do that.
 //
 // It reads the agent's own state socket, which only the agent's container and the node's root can
 // reach: the socket is in a volume of the pod, and belongs to the agent's user. It shares the

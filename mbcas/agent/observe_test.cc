@@ -89,7 +89,7 @@ TEST_F(ObserveTest, EndsWhenTheReaderHasGone) {
 TEST_F(ObserveTest, WithoutAnAgent) {
   const Result<void> ended = observe({});
   ASSERT_FALSE(ended);
-  EXPECT_NE(ended.error().message().find("nobody listens there"), std::string::npos)
+  EXPECT_NE(ended.error().message().find("no process listens there"), std::string::npos)
       << ended.error().message();
 }
 

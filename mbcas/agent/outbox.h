@@ -1,10 +1,10 @@
-// Which wish is written next. Keeps only the newest wish of each pod, so that nothing stale is ever
-// written; the most urgent first; at most so many in a second, so that a write storm is impossible;
-// one write of a pod at a time; failures back off, 1 s doubling to 5 min with jitter; and when the
-// server asks for time (Retry-After) nothing is written until it is over, and a little longer, so
-// that agents who were asked together do not come back together. After a failure one write is under
-// way at a time, and with each round of successes one more: a thousand agents with four each would
-// keep a busy server busy with turning them away.
+// Which PodAllocation is written next. Keeps only the newest content for each pod, so that nothing
+// stale is ever written; the most urgent first; at most so many in a second, so that a write storm
+// is impossible; one write of a pod at a time; failures back off, 1 s doubling to 5 min with
+// jitter; and when the server asks for time (Retry-After) nothing is written until it is over, and
+// a little longer, so that agents who were asked together do not come back together. After a
+// failure one write is under way at a time, and with each round of successes one more: a thousand
+// agents with four each would keep a busy server busy with turning them away.
 //
 //   outbox.put(wish, now);
 //   while (std::optional<Wish> wish = outbox.take(now)) send(*wish);   // and when it has ended:

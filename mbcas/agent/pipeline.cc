@@ -24,16 +24,16 @@ namespace {
 using podallocation::Spec;
 
 constexpr std::size_t kKeptNotes = 20;
-// A wish that the cluster does not show by then was lost, or somebody else wrote over it.
+// A write that the cluster does not show by then was lost, or another writer replaced it.
 constexpr Nanos kAsGoodAsLost = std::chrono::minutes(1);
 // A limit that differs so long from what Kubernetes says is no resize under way.
 constexpr Nanos kLongestResize = std::chrono::seconds(30);
 // A running container whose cgroup is not found for so long is not one that is just starting.
 constexpr Nanos kLongestStart = std::chrono::seconds(30);
-// So many missing cgroups are told of one by one at one sample. More are one trouble, not many.
+// At most so many missing cgroups are reported one by one at one sample. More have a common cause.
 constexpr std::size_t kToldAtOnce = 5;
 constexpr std::string_view kAwaitsBounds =
-    "keeps its limit until the cluster's policy has judged it";
+    "keeps its limit until the controller has published its bounds";
 
 demand::Settings demandSettings(const policy::Settings& settings, unsigned cpus) {
   demand::Settings out;
@@ -103,7 +103,7 @@ class Pipeline::Impl {
     bool measured = false;                   // its cgroup has had two samples
     bool throttled = false;                  // at the last sample
     std::optional<MonotonicTime> differs{};  // since when not what Kubernetes says
-    Millicores told;                         // which difference was told
+    Millicores told;                         // which difference was reported
   };
   // A pod of the cluster, and what is known of it from tick to tick.
   struct Pod {
@@ -288,8 +288,9 @@ bool Pipeline::Impl::replace(Pod& pod, Member member) {
     pod.said.reset();  // it may not have been written
   }
   if (before.managed() && now.managed() && before.declared() != now.declared()) {
-    note(fmt::format("{}/{}: somebody else set its limit: it declares {}m from now on, not {}m",
-                     now.name_space, now.name, now.declared().count(), before.declared().count()));
+    note(fmt::format(
+        "{}/{}: another writer set the limit: the pod declares {}m from now on, not {}m",
+        now.name_space, now.name, now.declared().count(), before.declared().count()));
   }
   std::vector<Container> containers(now.containers.size());
   bool limits_changed = false;
@@ -304,7 +305,7 @@ bool Pipeline::Impl::replace(Pod& pod, Member member) {
   if (limits_changed) sampler_.limitChanged(now.cgroup);
 
   if (!now.spec) {
-    if (before.spec) pod.said.reset();  // somebody deleted it: from the beginning
+    if (before.spec) pod.said.reset();  // it was deleted: start from the beginning
     pod.confirmed = false;
   } else if (!pod.said) {
     pod.said = now.spec;
@@ -404,7 +405,7 @@ void Pipeline::Impl::join() {
   }
 }
 
-// Where the container's cgroup is among those of its pod. The kubelet tells the id up to a second
+// Where the container's cgroup is among those of its pod. The kubelet reports the id up to a second
 // after the container began to run. Until then the container is the only cgroup with its limit, if
 // no other container of the pod has that limit; the pause container has none.
 std::optional<std::size_t> Pipeline::Impl::cgroupOf(const Pod& pod, std::size_t c) const {
@@ -454,7 +455,7 @@ void Pipeline::Impl::see(Pod& pod, MonotonicTime now) {
       container.told = *kernel;
       note(
           fmt::format("{}/{}: container {} has a limit of {}m in the kernel, where Kubernetes "
-                      "says {}m: that one is decided from",
+                      "says {}m: decisions use the limit in the kernel",
                       pod.member.name_space, pod.member.name, member.name, kernel->count(),
                       member.limit.count()));
     }
@@ -478,7 +479,7 @@ bool Pipeline::Impl::runs(const Pod& pod) const {
 // found.
 std::string Pipeline::Impl::notFound(const Pod& pod) const {
   if (!pod.signals) {
-    return fmt::format("its cgroup is not found: looked for {}",
+    return fmt::format("the cgroup of the pod is not found: looked for {}",
                        kernel::podNamesOf(pod.member.cgroup));
   }
   for (std::size_t c = 0; c < pod.containers.size(); ++c) {
@@ -548,7 +549,7 @@ void Pipeline::Impl::tellMissing(MonotonicTime now) {
       continue;
     }
     ++told;
-    note(fmt::format("{}/{}: {}, among the cgroups of {} pods. It keeps the limit that it has",
+    note(fmt::format("{}/{}: {}, among the cgroups of {} pods. The pod keeps its limit",
                      pod.member.name_space, pod.member.name, what, sampler_.signals().size()));
   }
   if (more > 0) note(fmt::format("the cgroups of {} more pods are not found", more));
@@ -687,8 +688,8 @@ demand::Need Pipeline::Impl::needOf(const Pod& pod, std::size_t c) const {
   return loop_.needOf(pod.signals, loopContainer(pod, c));
 }
 
-// Says what is to be said. What should be said is held against what was said last, whenever that
-// was, so that nothing is lost and nothing said twice.
+// Publishes what is due. The content is compared with what was published last, whenever that was,
+// so that nothing is lost and nothing said twice.
 void Pipeline::Impl::speak(MonotonicTime now) {
   if (!node_) return;
   for (auto& [uid, pod] : pods_) {
@@ -788,7 +789,7 @@ void Pipeline::Impl::arm(MonotonicTime now) {
       }
     }
   }
-  // The kernel tells of throttling when it ends, and a container at its limit uses no more: there
+  // The kernel reports throttling when it ends, and a container at its limit uses no more: there
   // would be nothing to look for.
   if ((at_limit || just_begun) && tripwire_.another(now)) {
     due_ = next_look_;
@@ -821,9 +822,9 @@ const View& Pipeline::Impl::view() {
 
 std::string Pipeline::Impl::whyUndecided(const Pod& pod) const {
   if (!pod.member.left_alone.empty()) return pod.member.left_alone;
-  if (!node_) return "its node is not known yet";
-  if (!begun(pod)) return "it does not run yet";
-  if (!pod.signals) return "its cgroup is not found";
+  if (!node_) return "the node is not known yet";
+  if (!begun(pod)) return "the pod does not run yet";
+  if (!pod.signals) return "the cgroup of the pod is not found";
   if (!std::ranges::all_of(pod.containers, [](const Container& c) { return c.limit.has_value(); }))
     return "its limits are not in force yet, or cannot be read";
   return std::string(kAwaitsBounds);

@@ -36,10 +36,10 @@ struct Wish {
 };
 
 struct Outcome {
-  bool sampled = false;        // and decided; false: it was only looked, and there are no wishes
-  std::vector<Wish> wishes{};  // decided anew at this tick
+  bool sampled = false;  // and decided; false: nothing was sampled, and there is nothing to publish
+  std::vector<Wish> wishes{};        // decided at this tick
   std::vector<std::string> ended{};  // UIDs that are to be forgotten, with what waits for them
-  std::vector<std::string> notes{};  // what a person should be told, once
+  std::vector<std::string> notes{};  // for the log, once
   Nanos next{};                      // until tick() is to be called again, from when it was called
 };
 

@@ -44,7 +44,7 @@ TEST(Pipeline, BeginsWithTheLimitInForce) {
       .node = "n1",
       .desired = 200_m,
       .containers = {{"main", 200_m}},
-      .reason = "keeps its limit until the cluster's policy has judged it"};
+      .reason = "keeps its limit until the controller has published its bounds"};
   EXPECT_EQ(first.wishes[0].spec, expected);
   EXPECT_EQ(first.wishes[0].uid, "web");
   EXPECT_FALSE(first.wishes[0].urgent);
@@ -263,7 +263,7 @@ TEST(Pipeline, ContainersWithEqualLimitsAreDecidedAboutWhenTheKubeletNamesThem) 
   agent.run(5s);
   ModelPod& pod = cluster.pods.at("new");
   EXPECT_EQ(pod.changes, 0);
-  EXPECT_EQ(agent.pod("new").left_alone, "it does not run yet");
+  EXPECT_EQ(agent.pod("new").left_alone, "the pod does not run yet");
   pod.phase = "Running";
   pod.reported = true;
   cluster.touch(pod);
@@ -278,7 +278,7 @@ TEST(Pipeline, SaysNothingWithoutANode) {
   ModelAgent agent(cluster);
   agent.run(30s);
   EXPECT_EQ(agent.attempts, 0);
-  EXPECT_EQ(agent.pod("web").left_alone, "its node is not known yet");
+  EXPECT_EQ(agent.pod("web").left_alone, "the node is not known yet");
   EXPECT_GT(agent.pipeline.counters().ticks, 25u) << "it goes on sensing";
 }
 
@@ -291,13 +291,14 @@ TEST(Pipeline, SaysNothingOfAPodWithoutACgroup) {
   addGhost(cluster, "ghost");
   agent.run(25s);
   EXPECT_EQ(cluster.pods["ghost"].writes, 0);
-  EXPECT_EQ(agent.pod("ghost").left_alone, "its cgroup is not found");
+  EXPECT_EQ(agent.pod("ghost").left_alone, "the cgroup of the pod is not found");
   EXPECT_EQ(web.writes, writes);
   EXPECT_TRUE(agent.notes.empty()) << "it may be starting";
   agent.run(5min);
   const std::vector<std::string> once = {
-      "shop/ghost: its cgroup is not found: looked for podghost, *-podghost.slice, among the "
-      "cgroups of 1 pods. It keeps the limit that it has"};
+      "shop/ghost: the cgroup of the pod is not found: looked for podghost, *-podghost.slice, "
+      "among the "
+      "cgroups of 1 pods. The pod keeps its limit"};
   EXPECT_EQ(agent.notes, once);
 }
 
@@ -463,7 +464,7 @@ TEST(Pipeline, ALimitWrittenBehindItsBackIsNoticedAndDecidedFrom) {
   ASSERT_EQ(agent.notes.size(), 1u) << "once";
   EXPECT_EQ(agent.notes[0],
             "shop/web: container main has a limit of 300m in the kernel, where Kubernetes says "
-            "500m: that one is decided from");
+            "500m: decisions use the limit in the kernel");
   EXPECT_EQ(agent.pod("web").limit, 300_m);
   EXPECT_EQ(agent.pipeline.view().notes, agent.notes);
 }
@@ -484,7 +485,7 @@ TEST(Pipeline, AnotherWritersLimitIsTheDeclaredOneFromThenOn) {
   agent.run(2s);
   ASSERT_EQ(agent.notes.size(), 1u);
   EXPECT_EQ(agent.notes[0],
-            "shop/web: somebody else set its limit: it declares 600m from now on, not 200m");
+            "shop/web: another writer set the limit: the pod declares 600m from now on, not 200m");
   EXPECT_EQ(agent.pod("web").declared, 600_m);
   agent.run(30s);
   EXPECT_GE(web.inForce(), 1000_m) << "which it needs more than";
@@ -503,7 +504,7 @@ TEST(Pipeline, ADeletedPodAllocationIsMadeAgainFromTheLimitInForce) {
   agent.run(2s);
   ASSERT_TRUE(web.spec);
   EXPECT_EQ(web.spec->desired, web.inForce());
-  EXPECT_EQ(web.spec->reason, "keeps its limit until the cluster's policy has judged it");
+  EXPECT_EQ(web.spec->reason, "keeps its limit until the controller has published its bounds");
 }
 
 TEST(Pipeline, WhatTheClusterDoesNotShowIsSaidAgainAfterAMinute) {

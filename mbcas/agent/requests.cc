@@ -17,7 +17,7 @@ using podallocation::PodAllocation;
 
 constexpr Nanos kTimeout = std::chrono::seconds(10);
 
-// Force: what the agent writes is its own, whoever touched it.
+// Force: the agent owns what it writes, whatever other writer touched it.
 kube::Call applyCall(const kube::Kind& kind, std::string_view name_space, std::string_view name,
                      std::string body) {
   kube::Call call =

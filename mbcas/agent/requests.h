@@ -23,7 +23,7 @@ kube::Call writeCall(const Wish& wish);
 // The PodAllocation as it is. Tried once.
 kube::Call readCall(const Allocations::Read& read);
 
-// Says that the agent is alive. Nobody is elected: one Lease per node, made if there is none.
+// Says that the agent is alive. There is no election: one Lease per node, made if there is none.
 kube::Call leaseCall(const std::string& name_space, const std::string& node,
                      const std::string& holder, Nanos duration, WallTime now);
 

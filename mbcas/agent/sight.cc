@@ -106,7 +106,7 @@ Result<void> readProbe(std::string_view answer, std::string_view probe) {
     if (value == kFine) return {};
     return failure(std::string(value));
   }
-  return failure(fmt::format("the agent says nothing about \"{}\"", probe));
+  return failure(fmt::format("the agent reports nothing about \"{}\"", probe));
 }
 
 }  // namespace mbcas::agent

@@ -15,7 +15,7 @@ ClusterCheck wrong(std::string message) {
 }
 
 // An answer that says nothing about what we asked for. A server that has just started forbids even
-// what everybody may ask, until it has read its roles.
+// what every account may ask, until it has read its roles.
 ClusterCheck failed(std::string_view doing, const kube::ApiError& error) {
   std::string message = fmt::format("{}: {}", doing, error.describe());
   if (error.transient() || error.code == 403) {

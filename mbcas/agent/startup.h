@@ -13,7 +13,7 @@ struct ClusterCheck {
   enum class Verdict {
     kGood,
     kUnreachable,  // the server does not answer: ask again later
-    kWrong,        // it answers, and somebody has to do something
+    kWrong,        // it answers, and a person has to act
   };
   Verdict verdict = Verdict::kGood;
   std::string message{};

@@ -1,6 +1,6 @@
 // Whether to sample before the next sample is due. A look costs one reading, the machine's own
 // counter of CPU time: if that has not risen by as much as the pod closest to its limit has left,
-// nobody can have run into a limit, and there is nothing to see. So a calm node is sampled once a
+// no pod can have run into a limit, and there is nothing to see. So a calm node is sampled once a
 // second, and a pod whose load begins between two samples is still seen soon.
 //
 // How often it may trip is bounded, so that a restless node costs little more than a calm one.

@@ -9,7 +9,7 @@
 namespace mbcas {
 
 // Monotonic time: for intervals. Its zero is arbitrary, and it does not stand still or jump when
-// somebody sets the clock.
+// the clock is set.
 struct MonotonicEpoch {
   using rep = Nanos::rep;
   using period = Nanos::period;
@@ -37,7 +37,7 @@ class SystemClock final : public Clock {
   WallTime wall() const override { return std::chrono::system_clock::now(); }
 };
 
-// Moves only when told to. Not synchronised: one thread owns it.
+// Moves only when it is set. Not synchronised: one thread owns it.
 class SimulatedClock final : public Clock {
  public:
   explicit SimulatedClock(WallTime start = WallTime{}) : wall_(start) {}
@@ -48,7 +48,7 @@ class SimulatedClock final : public Clock {
     monotonic_ += by;
     wall_ += by;
   }
-  // Somebody sets the clock; monotonic time does not notice.
+  // Sets the wall clock; monotonic time does not change.
   void setWall(WallTime wall) { wall_ = wall; }
 
  private:

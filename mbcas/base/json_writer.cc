@@ -103,7 +103,7 @@ void JsonWriter::quote(std::string_view text) {
     } else if (!isInvisible(character.code)) {
       out_.append(text.substr(0, character.bytes));
     } else if (character.code < 0x10000) {
-      // JSON asks for this below U+0020 only. The rest is for who looks at it on a terminal.
+      // JSON asks for this below U+0020 only. The rest is for people who read it on a terminal.
       escape(character.code);
     } else {
       escape(0xD800 + ((character.code - 0x10000) >> 10));

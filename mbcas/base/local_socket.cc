@@ -61,12 +61,12 @@ Result<void> clearTheWay(const std::string& path, const sockaddr_un& address) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return {};
-    return failed(path, "cannot be looked at");
+    return failed(path, "cannot be examined");
   }
-  if (!S_ISSOCK(found.st_mode)) return failure(path + ": is there already, and is no socket");
+  if (!S_ISSOCK(found.st_mode)) return failure(path + ": exists already, and is not a socket");
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (probe.fd < 0) return failed(path, "no socket");
-  // EAGAIN: somebody listens and has a full queue.
+  // EAGAIN: a process listens and has a full queue.
   if (::connect(probe.fd, generic(address), sizeof address) == 0 || errno == EAGAIN) {
     return failure(path + ": another process listens there");
   }
@@ -194,7 +194,7 @@ Result<std::string> readLocalSocket(const std::string& path, Nanos timeout, std:
   if (socket.fd < 0) return failed(path, "no socket");
   if (::connect(socket.fd, generic(*address), sizeof *address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {
-      return failed(path, "nobody listens there; is it running, with this path?");
+      return failed(path, "no process listens there; is the program running, with this path?");
     }
     return failed(path, "cannot be connected to");
   }

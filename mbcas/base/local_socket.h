@@ -55,7 +55,7 @@ class LocalSocket {
   std::list<Reader> readers_;  // oldest first
 };
 
-// Connects and reads to the end. The error says what to do where nobody listens.
+// Connects and reads to the end. The error says what to do where no process listens.
 Result<std::string> readLocalSocket(const std::string& path, Nanos timeout,
                                     std::size_t longest = 64 << 20);
 

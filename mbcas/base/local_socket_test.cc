@@ -160,13 +160,13 @@ TEST_F(LocalSocketTest, ReplacesADeadSocketOnly) {
   ::close(fd);
   const Result<std::string> nobody = readLocalSocket(path, 1s);
   ASSERT_FALSE(nobody);
-  EXPECT_NE(nobody.error().message().find("nobody listens"), std::string::npos);
+  EXPECT_NE(nobody.error().message().find("no process listens"), std::string::npos);
   EXPECT_TRUE(LocalSocket::listen(path));
 
   std::ofstream(path) << "precious";
   const Result<LocalSocket> file = LocalSocket::listen(path);
   ASSERT_FALSE(file);
-  EXPECT_EQ(file.error().message(), path + ": is there already, and is no socket");
+  EXPECT_EQ(file.error().message(), path + ": exists already, and is not a socket");
 }
 
 TEST_F(LocalSocketTest, DoesNotRemoveASuccessorsSocket) {

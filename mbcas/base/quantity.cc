@@ -173,17 +173,6 @@ Result<Quantity> Quantity::parse(std::string_view text, bool saturate) {
   return result;
 }
 
-Result<Quantity> Quantity::parseJson(std::string_view token) {
-  if (token == "null") return Quantity();
-  if (token.size() >= 2 && token.front() == '"' && token.back() == '"') {
-    token = token.substr(1, token.size() - 2);
-  }
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  const std::size_t begin = token.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return parse("");
-  return parse(token.substr(begin, token.find_last_not_of(kSpace) - begin + 1));
-}
-
 std::int64_t Quantity::scaled(std::int64_t unit) const {
   Int quotient = nanos_ / unit;
   if (nanos_ % unit != 0) quotient += nanos_ < 0 ? -1 : 1;

@@ -40,10 +40,6 @@ class Quantity {
   // its text. What comes out may not be what the text says, so it must not be written back.
   static Result<Quantity> parseSaturating(std::string_view text);
 
-  // A JSON token as it stands in a document: a string with its quotes, a number, or null (zero).
-  // White space around the text inside the quotes is ignored.
-  static Result<Quantity> parseJson(std::string_view token);
-
   // Whole units and thousandths, rounded away from zero; the nearest 64-bit value where the true
   // one does not fit.
   std::int64_t value() const { return scaled(1'000'000'000); }

@@ -94,16 +94,6 @@ TEST(Quantity, PrintsWhereGoLosesTheSuffix) {
   EXPECT_EQ(parsed("1e21").toString(), "1e21");
 }
 
-TEST(Quantity, ReadsJsonTokens) {
-  EXPECT_EQ(Quantity::parseJson("\" 250m\\u0020\"").has_value(), false);
-  EXPECT_EQ(Quantity::parseJson("\" 250m \"").value(), parsed("250m"));
-  EXPECT_EQ(Quantity::parseJson("1.5").value(), parsed("1500m"));
-  EXPECT_EQ(Quantity::parseJson("null").value(), Quantity());
-  EXPECT_FALSE(Quantity::parseJson("\"\""));
-  EXPECT_FALSE(Quantity::parseJson("\"  \""));
-  EXPECT_FALSE(Quantity::parseJson("true"));
-}
-
 TEST(Quantity, AddsInTheFamilyOfTheLeftOperand) {
   EXPECT_EQ((parsed("1Gi") + parsed("1G")).format(), Quantity::Format::kBinarySi);
   EXPECT_EQ((Quantity() + parsed("1Gi")).toString(), "1Gi");

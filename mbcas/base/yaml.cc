@@ -272,7 +272,7 @@ class Converter {
       return;
     }
     char32_t code = 0;
-    if (!unit(code)) return fail("an escape that is none");
+    if (!unit(code)) return fail("an invalid escape");
     if (code >= 0xD800 && code < 0xDC00 && rest_.starts_with("\\u")) {
       const std::string_view before = rest_;
       char32_t low = 0;

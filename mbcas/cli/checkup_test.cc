@@ -166,13 +166,12 @@ TEST(ClusterCheckup, AWatchThatIsStuck) {
   EXPECT_EQ(said(facts, "controller"), "ok: mbcas-controller-5d9c_1 leads\n");
   see("old-1", "2026-02-01T10:01:00Z", "{}");
   see("old-2", "2026-02-01T10:01:00Z", denied);
-  EXPECT_EQ(
-      said(facts, "controller"),
-      "ok: mbcas-controller-5d9c_1 leads\n"
-      "problem: it has not looked at allocations for more than 60s: its watch of "
-      "podallocations may be stuck (shop/old-1)\n"
-      "problem: it does not know pods that there are: its watch of pods may be stuck, or they "
-      "cannot be read (shop/old-2)\n");
+  EXPECT_EQ(said(facts, "controller"),
+            "ok: mbcas-controller-5d9c_1 leads\n"
+            "problem: it has not reconciled allocations for more than 60s: its watch of "
+            "podallocations may be stuck (shop/old-1)\n"
+            "problem: it does not know existing pods: its watch of pods may be stuck, or they "
+            "cannot be read (shop/old-2)\n");
 }
 
 TEST(ClusterCheckup, ObjectsThatCannotBeRead) {
@@ -180,7 +179,7 @@ TEST(ClusterCheckup, ObjectsThatCannotBeRead) {
   facts.snapshot.passed_over = {{"Pod shop/odd-1", "spec.containers[0]: too much"}};
   EXPECT_FALSE(healthy(diagnose(facts)));
   EXPECT_EQ(said(facts, "unreadable"),
-            "problem: Pod shop/odd-1 is passed over, as if it were not there: spec.containers[0]: "
+            "problem: Pod shop/odd-1 is passed over, as if it did not exist: spec.containers[0]: "
             "too much\n");
   facts.snapshot.passed_over.resize(200, facts.snapshot.passed_over.front());
   EXPECT_NE(said(facts, "unreadable").find("190 objects more are passed over"), std::string::npos);

@@ -46,16 +46,16 @@ constexpr std::string_view kFields[] = {"spec.namespace",
                                         "status.conditions"};
 // What each policy is there for, in the words of what may happen without it.
 constexpr std::pair<std::string_view, const char*> kWithout[] = {
-    {"mbcas-allocation-namespace", "an allocation can speak of another namespace than its own"},
+    {"mbcas-allocation-namespace", "an allocation can refer to a namespace other than its own"},
     {"mbcas-agent-exec",
-     "whoever may exec in mbcas-system can run any program with an agent's rights"},
+     "an account that may exec in mbcas-system can run any program with an agent's rights"},
     {"mbcas-agent-lease",
      "an agent that was taken over can renew the Leases of other agents and of the controller"},
     {"mbcas-agent-writes", "an agent that was taken over can write the allocations of every node"},
     {"mbcas-controller-writes",
      "a controller that was taken over can change all that its role allows, memory included"},
     {"mbcas-original-resources",
-     "whoever may patch pods can change what MBCAS gives back to them, within their bounds"}};
+     "an account that may patch pods can change what MBCAS restores to them, within their bounds"}};
 constexpr std::string_view kComponent = "app.kubernetes.io/component";
 constexpr Nanos kClockDifference = std::chrono::seconds(15);  // that nothing is made of
 constexpr Nanos kLong = std::chrono::seconds(60);  // within which everything is usually seen
@@ -358,7 +358,7 @@ class Diagnosis {
 
   bool definition() {
     if (!facts_.definition) {
-      say(Level::kProblem, "definition", "PodAllocation is not installed: MBCAS is not there",
+      say(Level::kProblem, "definition", "PodAllocation is not installed, so MBCAS is not either",
           "install MBCAS: kubectl apply -k config, or the chart");
       return false;
     }
@@ -366,8 +366,8 @@ class Diagnosis {
     if (std::ranges::find(definition.served, kVersion) == definition.served.end() ||
         !definition.established) {
       say(Level::kProblem, "definition",
-          fmt::format("PodAllocation is there, but {} is not served", kVersion),
-          "kubectl apply -k config/crd, and look at its conditions: kubectl describe crd " +
+          fmt::format("PodAllocation is installed, but {} is not served", kVersion),
+          "kubectl apply -k config/crd, and check its conditions: kubectl describe crd " +
               std::string(kDefinition));
       return true;
     }
@@ -405,7 +405,7 @@ class Diagnosis {
     if (all) {
       say(Level::kGood, "policies",
           "agents write for their own node only, the controller only CPU, tenants nothing that "
-          "MBCAS goes by");
+          "MBCAS relies on");
     }
   }
 
@@ -488,8 +488,10 @@ class Diagnosis {
     }
     if (!parsed->unknown.empty()) {
       say(Level::kProblem, "settings",
-          fmt::format("{}: nobody knows {}", where, namesText(parsed->unknown)),
-          "correct or remove it: mbcas-controller --help lists what there is");
+          fmt::format("{}: unknown {} {}", where,
+                      parsed->unknown.size() == 1 ? "setting" : "settings",
+                      namesText(parsed->unknown)),
+          "correct or remove it: mbcas-controller --help lists the settings");
     }
     if (parsed->settings.paused) {
       say(Level::kNote, "settings", "paused: every pod has what it declared", "mbcas resume");
@@ -502,7 +504,7 @@ class Diagnosis {
       const auto own = kube::find(objects.name_space->meta.labels, "mbcas.io/mode");
       if (own && !policy::parseMode(*own)) {
         say(Level::kProblem, "settings",
-            fmt::format("namespace {}: mbcas.io/mode={} means nothing, and counts as off", key,
+            fmt::format("namespace {}: mbcas.io/mode={} is not a mode, and counts as off", key,
                         *own),
             "one of off, recommend, raise-only, full");
       }
@@ -605,7 +607,7 @@ class Diagnosis {
         fmt::format("kubectl -n {} get daemonsets,pods -o wide", facts_.system_namespace);
     if (!missing.empty()) {
       say(Level::kProblem, "agents",
-          fmt::format("no agent has been heard of on {}", namesText(missing)),
+          fmt::format("no agent has reported from {}", namesText(missing)),
           lookAt(of_missing, look + "; tolerations may keep it from a node"));
     }
     if (!silent.empty()) {
@@ -654,14 +656,14 @@ class Diagnosis {
         facts_.system_namespace);
     if (!unseen.empty()) {
       say(Level::kProblem, "controller",
-          fmt::format("it has not looked at allocations for more than {}: its watch of "
+          fmt::format("it has not reconciled allocations for more than {}: its watch of "
                       "podallocations may be stuck ({})",
                       ageText(kLong), namesText(unseen)),
           remedy);
     }
     if (!denied.empty()) {
       say(Level::kProblem, "controller",
-          fmt::format("it does not know pods that there are: its watch of pods may be stuck, or "
+          fmt::format("it does not know existing pods: its watch of pods may be stuck, or "
                       "they cannot be read ({})",
                       namesText(denied)),
           remedy);
@@ -707,7 +709,7 @@ class Diagnosis {
     const std::vector<Snapshot::PassedOver>& all = facts_.snapshot.passed_over;
     for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
       say(Level::kProblem, "unreadable",
-          fmt::format("{} is passed over, as if it were not there: {}", all[i].object, all[i].why),
+          fmt::format("{} is passed over, as if it did not exist: {}", all[i].object, all[i].why),
           "correct what it says there, or delete it");
     }
     if (all.size() > kMost) {
@@ -753,7 +755,7 @@ class Diagnosis {
       say(Level::kNote, "pods",
           fmt::format("could be managed, but no agent and controller have agreed on {} yet: {}",
                       expected.size() == 1 ? "it" : "them", namesText(expected)),
-          "wait a few seconds; then look at the agents above");
+          "wait a few seconds; then check the agents above");
     }
     for (const auto& [remedy, group] : groups) {
       say(Level::kNote, "pods",

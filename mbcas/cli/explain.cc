@@ -22,7 +22,7 @@ using podallocation::PodAllocation;
 constexpr Millicores kNegligible(1);
 constexpr double kMuchWaiting = 0.1;  // of the time, before it is worth a word
 
-// The bounds of a pod, whoever tells them.
+// The bounds of a pod, whatever their source.
 struct Bounds {
   std::optional<Millicores> floor;
   std::optional<Millicores> ceiling;
@@ -284,7 +284,7 @@ class Story {
         return one ? std::string(what) : fmt::format("{}: {}", container.name, what);
       };
       const auto state = burstState(container.burst_state);
-      step(label("use"), cpuText(container.use), "median of 30 s; what the market goes by");
+      step(label("use"), cpuText(container.use), "median of 30 s; the market takes this");
       step(label("peak"), cpuText(container.use_peak),
            container.binding ? "highest mean of 5 s, with what waiting threads could use"
                              : "highest mean of 5 s");
@@ -433,7 +433,7 @@ class Story {
       step("phase", std::string(podallocation::name(allocation->phase)),
            allocation->status_reason.string());
     } else {
-      step("phase", "-", "the controller has not looked at it");
+      step("phase", "-", "the controller has not reconciled it");
     }
     if (allocation->applied) {
       step("applied", cpuText(*allocation->applied),
@@ -491,13 +491,13 @@ class Story {
       say("its bounds leave it room: it gets more when its agent sees that it needs more");
     }
     if (evidence_.allocation && evidence_.allocation->phase == podallocation::Phase::kFailed) {
-      say(fmt::format("the last change failed and is tried again: {}",
+      say(fmt::format("the last change failed and is retried: {}",
                       evidence_.allocation->status_reason.view()));
     }
     if (record_ != nullptr && record_->contention.value_or(0) >= kMuchWaiting) {
       say(fmt::format(
-          "its threads wait {} of the time for CPUs that no limit of its own withholds: "
-          "a higher request, or less on its node, would help; a higher limit would not",
+          "its threads wait {} of the time for CPUs, which no limit of its own explains: "
+          "a higher request, or less load on its node, would help; a higher limit would not",
           percentText(record_->contention)));
     }
   }
@@ -506,10 +506,10 @@ class Story {
     using control::Basis;
     const auto is = [&](Basis basis) { return record_->basis == control::name(basis); };
     if (is(Basis::kNoData)) {
-      say(ofHost() ? "its counters must become readable: mbcas doctor --host looks at this machine"
-                   : "its counters must become readable: look at the log of the agent on its node");
+      say(ofHost() ? "its counters must become readable: mbcas doctor --host checks this machine"
+                   : "its counters must become readable: read the log of the agent on its node");
     } else if (is(Basis::kWarmup) || is(Basis::kStart)) {
-      say("wait: it is decided by its counters after 5 samples, or as soon as it is throttled");
+      say("wait: its counters decide after 5 samples, or as soon as it is throttled");
     } else if (is(Basis::kCeiling)) {
       ceiling();
     } else if (leastIntervention() && (record_->constrained || is(Basis::kAward))) {

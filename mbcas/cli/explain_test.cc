@@ -59,7 +59,7 @@ TEST(Explain, FromTheCountersToTheLimit) {
   Evidence evidence = fromAgent("web-1");
   evidence.allocation = allocation(
       R"({"phase":"Pending","observedDesired":"900m","appliedCPULimit":"500m",
-          "reason":"the kubelet is at it","lastAppliedTime":"2026-02-01T09:00:00Z",
+          "reason":"the kubelet is applying the resize","lastAppliedTime":"2026-02-01T09:00:00Z",
           "bounds":{"managed":true,"floor":"200m","ceiling":"1500m","start":"800m","weight":1.25,
           "reason":"floor: its request; ceiling: LimitRange default"}})");
   Decision before = *evidence.decision;
@@ -187,7 +187,7 @@ TEST(Explain, OnlyTheAllocation) {
   evidence.allocation = allocation(
       R"({"phase":"Failed","observedDesired":"800m","appliedCPULimit":"500m",
           "reason":"Infeasible: the node has too little","bounds":{"managed":true,"floor":"100m",
-          "ceiling":"800m","reason":"floor: the least that any pod has; ceiling: quota shop"},
+          "ceiling":"800m","reason":"floor: the minimum for every pod; ceiling: quota shop"},
           "conditions":[{"type":"Clamped","status":"True","reason":"Ceiling",
           "message":"900m was desired, the ceiling is 800m"}]})");
   evidence.verdict->managed = true;
@@ -201,7 +201,7 @@ TEST(Explain, APodThatIsLeftAlone) {
       fromCluster({.containers = {{"main", "500m", "500m", "64Mi", "64Mi"}}, .qos = "Guaranteed"}));
   expectText("explain-excluded.txt", fromAgent("proxy-1"));
   const Explanation finished = explain(fromCluster({.phase = "Succeeded"}));
-  EXPECT_EQ(finished.headline, "shop/web-1 on n1 is left alone: it has finished");
+  EXPECT_EQ(finished.headline, "shop/web-1 on n1 is left alone: the pod has finished");
   EXPECT_EQ(finished.more.size(), 1u);
 }
 

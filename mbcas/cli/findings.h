@@ -12,7 +12,7 @@ namespace mbcas::cli {
 struct Finding {
   enum class Level : std::uint8_t {
     kGood,
-    kNote,     // works, but somebody may want to know
+    kNote,     // works, but worth knowing
     kProblem,  // does not work, or not everywhere
   };
   Level level = Level::kGood;

@@ -93,13 +93,13 @@ Findings diagnose(const HostFacts& facts) {
     }
   }
   if (facts.pressure && facts.cgroup_pressure) {
-    say(Level::kGood, "pressure", "PSI is there, for each cgroup");
+    say(Level::kGood, "pressure", "PSI is available for each cgroup");
   } else if (facts.pressure) {
     say(Level::kNote, "pressure",
-        "PSI is there, but not for each cgroup: waiting for neighbours cannot be told",
+        "PSI is available, but not for each cgroup: contention cannot be measured",
         "mount a cgroup v2 hierarchy at unified, or use cgroup v2 throughout");
   } else {
-    say(Level::kNote, "pressure", "no pressure information: waiting for neighbours cannot be told",
+    say(Level::kNote, "pressure", "no pressure information: contention cannot be measured",
         "boot with psi=1, on a kernel with CONFIG_PSI");
   }
   if (facts.root) {

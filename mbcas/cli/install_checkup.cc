@@ -178,7 +178,7 @@ class Examiner {
       if (!allowed) return;
       facts_.to_create.push_back({controller::describe(question), "", *allowed});
     }
-    // A role may be made by whoever has all that is in it, or may escalate.
+    // An account may make a role if it has all that is in it, or may escalate.
     const std::optional<bool> escalates =
         mayI({"escalate", "rbac.authorization.k8s.io", "clusterroles", "", ""});
     if (!escalates || *escalates) return;
@@ -260,7 +260,7 @@ class Diagnosis {
 
   void installed() {
     if (!facts_.installed) return;
-    say(Level::kNote, "installed", "PodAllocation is served: MBCAS is there already, or was",
+    say(Level::kNote, "installed", "PodAllocation is served: MBCAS is installed already, or was",
         "mbcas doctor, without --pre, looks at an installation");
   }
 

@@ -12,7 +12,7 @@
 
 namespace mbcas::cli {
 
-// One pod of a cluster, or of a machine: then it has a name only if somebody told it.
+// One pod of a cluster, or of a machine: then it has a name only if the caller gave one.
 struct PodRow {
   std::string name_space;
   std::string pod;

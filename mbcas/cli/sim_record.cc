@@ -22,7 +22,7 @@ std::optional<Millicores> sumOf(std::span<const std::optional<Millicores>> limit
 std::string boundsText(const sim::PodSpec& spec) {
   return fmt::format(
       "floor: {}; ceiling: {}",
-      spec.floor ? "min of the scenario" : "the least that any pod has, or its request",
+      spec.floor ? "min of the scenario" : "the minimum for every pod, or its request",
       spec.ceiling ? "max of the scenario" : "the machine, or what it declares");
 }
 

@@ -61,7 +61,7 @@ TEST(SimRecord, HasWhatAnAgentWouldSay) {
   EXPECT_LT(*batch->award, *gold->award);
   ASSERT_TRUE(batch->bounds);
   EXPECT_EQ(batch->bounds->reason,
-            "floor: the least that any pod has, or its request; ceiling: the machine, or what it "
+            "floor: the minimum for every pod, or its request; ceiling: the machine, or what it "
             "declares");
   ASSERT_EQ(node.others.size(), 1u);
   EXPECT_NE(node.others[0].name.find("hog"), std::string::npos);

@@ -98,7 +98,7 @@ void readSettings(kube::Client& client, const std::string& name_space, Snapshot&
     snapshot.settings = parsed->settings;
   } else {
     snapshot.notes.push_back(
-        fmt::format("the settings make no sense: {}", parsed.error().message()));
+        fmt::format("the settings are not valid: {}", parsed.error().message()));
   }
 }
 
@@ -182,7 +182,7 @@ Verdict judge(const Snapshot& snapshot, const kube::Pod& pod) {
     verdict.managed = false;
     verdict.expected = true;
     verdict.reason =
-        allocation == nullptr ? "no agent has reported it" : "the controller has not looked at it";
+        allocation == nullptr ? "no agent has reported it" : "the controller has not reconciled it";
   }
   return verdict;
 }

@@ -54,7 +54,7 @@ kube::ApiResult<Snapshot> takeSnapshot(kube::Client& client, const Selection& se
 // Whether a pod is managed, as the controller says; where it has said nothing yet, as it would.
 struct Verdict {
   bool managed = false;
-  bool expected = false;     // it would be, but nobody has reported it
+  bool expected = false;     // it would be, but no agent has reported it
   std::string reason;        // why not, or what sets its bounds
   std::string remedy;        // what its owner could do
   policy::PodPolicy policy;  // as judged from here, quotas apart

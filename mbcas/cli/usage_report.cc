@@ -152,7 +152,7 @@ Section limitsOf(const UsageReport& report) {
       [](const ContainerReport& a, const ContainerReport& b) {
         return *a.desired - *a.declared > *b.desired - *b.declared;
       });
-  Section section{"Limits", "None should be another one than declared."};
+  Section section{"Limits", "No declared limit needs a change."};
   if (found.empty()) return section;
   section.text = "At the end, the largest among the pods. mbcas diff -o yaml makes patches of it.";
   section.rows.push_back(header({"DECLARED", "IN FORCE", "DESIRED"}));

@@ -49,7 +49,7 @@ Allowed allowedLimit(const Transition& transition, Millicores from, Millicores t
     allowed = {from, Hold::kRaiseRate, now + kWaitForRaises};
   }
   if (transition.room && allowed.limit - from > std::max(*transition.room, Millicores(0))) {
-    // As much as the quota has left, in whole steps.
+    // As much as the quota leaves, in whole steps.
     allowed = {from + roundDown(std::max(*transition.room, Millicores(0))), Hold::kQuota,
                now + kWaitForRoom};
   }

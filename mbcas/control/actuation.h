@@ -25,13 +25,13 @@
 namespace mbcas::control {
 
 // A reason not to lower a limit that its pod's owner controls, such as staying unready. It counts
-// for a limited time, and again only after the pod has done without it for as long. Otherwise
-// claiming it now and then would be a way to keep CPU.
+// for a limited time, and again only after the pod has done without it for as long. Otherwise an
+// owner could keep CPU by claiming the excuse now and then.
 class Excuse {
  public:
-  // Whether it counts now.
+  // Whether the excuse counts now.
   bool counts(bool claimed, MonotonicTime now, Nanos most);
-  // When it will stop to count, once claimed.
+  // When the excuse will stop counting, once claimed.
   MonotonicTime ends(Nanos most) const { return since_.value_or(MonotonicTime{}) + most; }
 
  private:
@@ -46,7 +46,7 @@ struct Transition {
   std::vector<Millicores> target{};    // likewise, within the pod's bounds
   Millicores declared;                 // of the pod
   bool ready = true;
-  bool disruption_blocked = false;   // too few of its siblings are healthy to lower one
+  bool disruption_blocked = false;   // too few of its siblings are healthy to lower its limit
   bool scaled_by_hpa = false;        // lowered half as often
   bool may_raise = true;             // false: its node has raised enough for now
   std::optional<Millicores> room{};  // how much more the quotas allow; nothing: no quota

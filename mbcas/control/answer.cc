@@ -67,7 +67,7 @@ PodView viewOf(const Pod& pod, const NodeInput& input, const Settings& settings,
     view.use_peak += need.use_peak;
     view.burst += need.burst;
     view.present += need.present;
-    // A level that was merely guessed from waiting threads proves nothing.
+    // A level that was only guessed from waiting threads proves nothing.
     const bool bursty = need.burst_state != demand::BurstState::kGuessed;
 
     const Millicores needed =
@@ -122,7 +122,7 @@ Answer freeAnswer(const PodView& pod, const Settings& settings) {
 
 Answer constrainedAnswer(const PodView& pod, Millicores shaped) {
   Answer answer{.constrained = true, .basis = Basis::kConstrained};
-  // What a free pod would have is enough for a constrained one.
+  // The limit of a free pod is enough for a constrained pod.
   answer.unbounded = std::min(shaped, pod.needed);
   answer.limit = std::min(bounded(pod, answer.unbounded), pod.free);
   return answer;

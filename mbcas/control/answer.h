@@ -18,9 +18,9 @@ Millicores nodeCapacity(const NodeInput& input, Millicores unmanaged_use, const 
 
 // A pod at one moment: sums over its containers, and its bounds in whole steps.
 struct PodView {
-  bool fresh = false;   // its numbers may be decided by
-  bool warm = false;    // and there are enough of them
-  Millicores use;       // what the market goes by, see marketUse()
+  bool fresh = false;   // decisions may use its numbers
+  bool warm = false;    // and there are enough samples
+  Millicores use;       // the use that the market takes, see marketUse()
   Millicores use_peak;  // highest 5 s mean
   Millicores burst;
   Millicores present;  // usage and, while the limit binds, blocked work

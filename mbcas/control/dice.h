@@ -1,5 +1,5 @@
-// For tests of the law: choices that are the same everywhere for the same seed, cheap to start anew
-// for every second of a noisy load (splitmix64).
+// For tests of the law: choices that are the same everywhere for the same seed, and cheap to
+// restart for every second of a noisy load (splitmix64).
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ Allowed guardDecrease(const Change& change, const GuardSettings& settings) {
   const auto least = roundUp(Millicores(
       std::llround(std::ceil(static_cast<double>(change.in_force.count()) / settings.max_step))));
   if (change.desired >= least) return {change.desired};
-  // A small limit that rounding would leave where it is goes down by a step.
+  // A small limit that rounding would leave unchanged goes down by a step.
   const Millicores next = std::min(least, roundUp(change.in_force) - kLimitStep);
   if (change.desired >= next) return {change.desired};
   return {next, Hold::kStep, change.now + cooldown};

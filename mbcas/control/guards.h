@@ -1,4 +1,4 @@
-// The guards: whether a limit may move to where the law wants it, how far, and else when. Pure.
+// The guards: whether a limit may move to the desired one, how far, and otherwise when. Pure.
 //
 //   Allowed allowed = guard({.now = now, .last_change = t, .in_force = 500_m, .desired = 100_m},
 //                           settings.guards);
@@ -38,7 +38,7 @@ struct Change {
   std::optional<MonotonicTime> last_change = std::nullopt;  // of the limit in force
   Millicores in_force;
   Millicores desired;
-  bool constrained = false;           // follows the market: to yield is not to need less
+  bool constrained = false;           // follows the market: a pod that yields does not need less
   bool lower_slowly = false;          // scaled by an HPA: decreases half as often
   Hold no_decrease = Hold::kNothing;  // a reason not to lower it at all, for now
 };

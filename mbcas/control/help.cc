@@ -125,7 +125,7 @@ void Help::followUse() {
 
 void Help::end(bool failed) {
   phase_ = Phase::kNone;
-  // The evidence was of another time.
+  // The evidence is out of date.
   for (Sample& sample : samples_) sample.pinned = false;
   if (!failed) return;
   back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kLongestBackOff);

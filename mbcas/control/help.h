@@ -2,12 +2,12 @@
 // as long as it would be deprived without.
 //
 //   kNone  -> kProbe  neighbours pin the pod down, and the market gives it more than the kernel
-//   kProbe -> kHeld   half a minute of help was seen to help
-//          -> kNone   it was not; the next trial waits, longer each time
-//   kHeld  -> kNone   the kernel alone gives the pod what it claims, or its help does not arrive
+//   kProbe -> kHeld   half a minute of help was effective
+//          -> kNone   the help was not effective; the next trial waits, longer each time
+//   kHeld  -> kNone   the kernel alone gives the pod what it claims, or help does not reach it
 //
 // A hold does not depend on the evidence that led to it, because the help removes that evidence.
-// Otherwise the pod would be helped and left alone in turns.
+// Otherwise the pod would be helped and dropped in turns.
 //
 // Pure: time comes with the samples.
 #pragma once
@@ -40,11 +40,12 @@ class Help {
   // Once per sample, after add(). `deprived`: without help the kernel would give it less than it
   // claims. `arrives`: what is taken from the bound pods reaches it.
   void follow(bool deprived, bool arrives);
-  // Other participants or factors: what was learned of them does not count any more.
+  // The participants or factors have changed: what was learned does not count any more.
   void forgetBackOff();
 
   Phase phase() const { return phase_; }
-  // The demand that the pod should be able to meet; nothing: no help. `most` is what it can use.
+  // The demand that the pod should be able to meet; nothing: no help. `most` is the most that the
+  // pod can use.
   std::optional<Millicores> claim(Millicores most, double insurance) const;
   Millicores use() const { return meanUse(Nanos(0), kWindow); }  // over the last window
 

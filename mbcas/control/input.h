@@ -1,4 +1,4 @@
-// What the law decides from: one node and its managed pods at one moment.
+// The input of the law: one node and its managed pods at one moment.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Pod {
   std::string id{};
   std::vector<Container> containers{};
   double weight = 1;  // see weight.h
-  double factor = 1;  // how important it is: the weight's part that is not its request
+  double factor = 1;  // its importance: the part of the weight that is not the request
 
   // Bounds of the whole pod. No floor: the larger of min_cpu and the request. No ceiling: the
   // node's capacity (in the classic profile less the reserve), or the declared limit where that is

@@ -29,7 +29,7 @@ std::vector<double> Intervener::divide(Demand demand, Limit limit, Weight weight
     nodes_[i].cap = limit(i);
     nodes_[i].weight = weight(consumer);
     if (demand == Demand::kClaimed && consumer.claim) nodes_[i].demand = *consumer.claim;
-    // What a pod used under its declared limit says little about what it will use without.
+    // The use of a pod under its declared limit says little about its use without that limit.
     if (demand == Demand::kRaised && nodes_[i].cap > consumer.declared) {
       nodes_[i].demand = std::max(nodes_[i].demand, consumer.peak);
     }
@@ -81,8 +81,8 @@ void Intervener::bind(bool bound_before) {
     return consumers_[i].managed &&
            outcomes[i].by_kernel > kMoreThanAward * outcomes[i].award + kNothing;
   };
-  // Not to raise a limit is no harm: a pod above its award is raised no further than that, or than
-  // its declared limit.
+  // Not raising a limit is no harm: a pod above its award is raised no further than its award, or
+  // than its declared limit.
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (above(i)) {
       outcomes[i].limit =
@@ -150,7 +150,7 @@ void Intervener::keepPromise() {
     outcomes[i].limit = std::clamp(used[i], consumers_[i].declared, outcomes[i].limit);
   }
   if (!keeps(raisedBy(0))) {
-    // Nothing that is done here would help: limits are as declared.
+    // Nothing that MBCAS could do would help: limits are as declared.
     answer_.binds = false;
     answer_.raises = 0;
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -184,8 +184,8 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
     hungry[i] = nodes[i].demand > kNothing;
     if (hungry[i]) asking[i].demand = market::kUncapped;
   }
-  // Whoever uses less than a hungry consumer would get is not hungry, and leaves more to the
-  // others. Each round settles at least one.
+  // A consumer that uses less than a hungry consumer would get is not hungry, and leaves more to
+  // the others. Each round settles at least one.
   market::KernelDivision division;
   for (bool settled = true; settled;) {
     settled = false;
@@ -197,7 +197,7 @@ std::vector<bool> hungry(double capacity, double idle, std::span<const market::C
       settled = true;
     }
     if (settled) continue;
-    // Whoever stands at its own cap, or has a CPU for each thread, is held by that, and not by the
+    // A consumer at its own cap, or with a CPU for each thread, is held back by that and not by the
     // kernel: it might have enough.
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (shares[i] >= kUsesAll * std::min(nodes[i].cap, nodes[i].threads)) hungry[i] = false;

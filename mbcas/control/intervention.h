@@ -28,7 +28,7 @@ namespace mbcas::control {
 
 // One cgroup of the machine: a managed pod, another consumer, or an inner cgroup.
 struct Consumer {
-  // Its place in the tree and its demand. The cap of a managed pod is not looked at.
+  // Its place in the tree and its demand. The cap of a managed pod is ignored.
   market::CgroupNode cgroup{};
   bool managed = false;
 
@@ -38,9 +38,9 @@ struct Consumer {
   double request = 0;
   double floor = 0;  // by policy; a bound pod keeps it, up to its declared limit
   double factor = 1;
-  double peak = 0;        // its demand might be as high as this, if its limit is raised
+  double peak = 0;        // the most that its demand might be if its limit is raised
   bool may_lower = true;  // its limit may go below the declared one now
-  // A pod that is to be helped: the demand that it should be able to meet.
+  // Of a pod that is to be helped: the demand that it should be able to meet.
   std::optional<double> claim{};
 };
 

@@ -18,11 +18,11 @@ namespace {
 
 constexpr Nanos kFirstInterval = std::chrono::seconds(1);
 constexpr std::size_t kEnoughSamples = 5;  // of the node, before it can be called scarce
-// So long a constrained pod may be off by more than half the hysteresis.
+// How long a constrained pod may be off by more than half the hysteresis.
 constexpr Nanos kOffsetLasts = std::chrono::minutes(1);
-// An award this close to the use constrains nobody: it is the noise of a median. Who is constrained
-// stays so until it gets all of it: at one and the same border a pod would go back and forth
-// between what it was awarded and what it declared, for ever.
+// An award this close to the use constrains no pod: the difference is the noise of a median. A
+// constrained pod stays constrained until it gets all of its use. With a single border, a pod would
+// move back and forth between its award and its declared limit for ever.
 constexpr double kAsGoodAsAll = 0.98;
 constexpr double kAll = 1.0;
 constexpr std::uint32_t kLately = (1U << 30U) - 1;  // of the samples that are remembered
@@ -92,14 +92,14 @@ class Publishing {
   std::optional<Millicores> decide(const Pod& pod, const PodView& view, const Answer& answer,
                                    bool scarce, bool begins, PodState& state) const {
     const Millicores desired = state.desired;
-    // Help is not help if it comes late, and a pod that is no longer bound has waited long enough.
+    // Help must not come late, and a pod that is no longer bound has waited long enough.
     if (begins && answer.constrained && isLower(answer.limit, desired)) return answer.limit;
     if (!isClassic(settings_) && settings_.reclaim != Reclaim::kAlways && !answer.constrained &&
         desired < std::min(view.declared, view.ceiling) && answer.limit > desired) {
       return answer.limit;
     }
     const bool urgent = isUrgent(view, answer);
-    // Who waits for memory or I/O would use more CPU if it did not.
+    // A pod that waits for memory or I/O would use more CPU if it did not have to wait.
     if (pod.memory_or_io_pressure) state.low_since.reset();
     const std::optional<Millicores> lower =
         pod.memory_or_io_pressure ? std::nullopt : lastingLower(answer, state);
@@ -108,11 +108,11 @@ class Publishing {
         passed(state.desired_since, settings_.guards.raise_cooldown, now_)) {
       return answer.limit;
     }
-    // The split over the containers is wrong, if not the sum.
+    // The split over the containers is wrong, even if the sum is right.
     if (urgent && view.cramped && passed(state.published, settings_.write_interval, now_)) {
       return answer.limit;
     }
-    // Do no harm: what scarcity took it gives back at once.
+    // Do no harm: what was taken because of scarcity is given back at once.
     if (isClassic(settings_) && !scarce && !settings_.strict_capacity &&
         settings_.reclaim != Reclaim::kAlways && desired < std::min(view.declared, view.ceiling) &&
         answer.limit > desired) {
@@ -135,7 +135,7 @@ class Publishing {
            (view.cramped || answer.limit > scaled(view.limit, 1 + settings_.hysteresis));
   }
 
-  // False if that is where it stands already.
+  // False if it stands there already.
   bool moveTo(Millicores desired, std::vector<Millicores> containers, PodState& state) const {
     const bool same_split =
         std::ranges::equal(containers, state.containers, [&](Millicores to, Millicores from) {
@@ -150,7 +150,7 @@ class Publishing {
     return true;
   }
 
-  // True if what is wanted has become another and is worth telling for itself.
+  // True if the wanted limit has changed and the change is worth a write by itself.
   bool tellWanted(Millicores unbounded, bool told_anyway, PodState& state) const {
     const Millicores wanted = coarse(unbounded, state.wanted);
     if (wanted == state.wanted) return false;
@@ -164,13 +164,13 @@ class Publishing {
   bool isLower(Millicores limit, Millicores desired) const {
     return limit < scaled(desired, 1 - settings_.hysteresis);
   }
-  // What a raise takes from others is owed to them to the last step.
+  // What a raise takes from other pods is given back to them to the last step.
   bool isLower(const Answer& answer, Millicores desired) const {
     return answer.basis == Basis::kAward ? answer.limit < desired : isLower(answer.limit, desired);
   }
 
-  // Pods that share what is scarce have what the market says, and not what it said on the way: half
-  // the hysteresis is enough once it has lasted.
+  // Pods that share scarce CPU have what the market gives them now, and not what it gave on the
+  // way: half the hysteresis is enough once the difference has lasted.
   bool lastingOffset(const Answer& answer, PodState& state) const {
     const double most = settings_.hysteresis / 2;
     if (!answer.constrained || (answer.limit >= scaled(state.desired, 1 - most) &&
@@ -182,7 +182,7 @@ class Publishing {
     return now_ - *state.off_since >= kOffsetLasts;
   }
 
-  // The most that was needed since less than desired has been needed, once that has lasted.
+  // The largest need since the need fell below the desired limit, once that has lasted.
   std::optional<Millicores> lastingLower(const Answer& answer, PodState& state) const {
     if (!isLower(answer, state.desired)) {
       state.low_since.reset();
@@ -193,7 +193,7 @@ class Publishing {
       state.low_most = answer.limit;
     }
     state.low_most = std::max(state.low_most, answer.limit);
-    // What was learned of its pauses does not count against others.
+    // What was learned about the pod's pauses does not count against other pods.
     const Nanos patience = answer.basis == Basis::kAward
                                ? settings_.lower_lasts
                                : std::max(state.patience, settings_.lower_lasts);
@@ -276,7 +276,7 @@ void NodeLaw::clear(const NodeInput& input) {
   decision_.welfare = 1;
   awards_.clear();
   for (const PodView& view : views_) awards_.push_back(view.use);
-  if (!state_.scarce && !settings_.strict_capacity) return;  // pressure bids, and enough for all
+  if (!state_.scarce && !settings_.strict_capacity) return;  // pressure bids, and CPU is not scarce
 
   problem_.capacity = decision_.capacity;
   problem_.pods.resize(views_.size());
@@ -352,7 +352,7 @@ static std::vector<Cgroup> flatTree(const NodeInput& input) {
   return tree;
 }
 
-// Who uses how much of the machine, what the kernel makes of that, and what the market would.
+// The use of each consumer of the machine, the kernel's division of the CPU, and the market's.
 void NodeLaw::survey(const NodeInput& input) {
   if (input.machine.empty()) flat_ = flatTree(input);
   const std::span<const Cgroup> machine = input.machine.empty() ? flat_ : input.machine;
@@ -492,7 +492,7 @@ void NodeLaw::intervene(const NodeInput& input) {
     if (may) consumers_[places_[i]].claim = capacity;
   }
   if (asks) {
-    // A trial begins only where the market has something to give.
+    // A trial begins only if the market has something to give to the pod.
     const Intervention& trial = intervener_.decide(capacity, consumers_, state_.binds);
     for (std::size_t i = 0; i < input.pods.size(); ++i) {
       Help& help = state_.pods[input.pods[i].id].help;
@@ -531,7 +531,7 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
   decision.fresh = view.fresh;
   if (state.desired == Millicores(0) || state.declared != view.declared ||
       state.containers.size() != pod.containers.size()) {
-    state.desired = view.limit;  // first seen, or somebody else wrote it: start from there
+    state.desired = view.limit;  // first seen, or another writer set it: start from there
     state.containers = limitsOf(pod, &Container::limit);
     state.declared = view.declared;
     state.low_since.reset();
@@ -582,12 +582,12 @@ void NodeLaw::decidePod(const NodeInput& input, std::size_t i) {
             publishing.moveTo(roundUp(*desired), splitLimit(pod, needs, *desired), state);
       }
     }
-    // While it is too new to judge, what it wants is not known.
+    // While the pod is too new to judge, its wanted limit is not known.
     if (view.warm) {
       decision.publish |= publishing.tellWanted(answer.unbounded, decision.publish, state);
     }
   }
-  // A reason of its own, as soon as there is one.
+  // The pod's own reason, as soon as there is one.
   const Basis told = state.reason.basis;
   const bool provisional =
       told == Basis::kNoData || told == Basis::kWarmup || told == Basis::kStart;
@@ -620,7 +620,7 @@ Answer NodeLaw::answerFor(const Pod& pod, std::size_t i, const PodState& state,
   if (!view.fresh) return {view.limit, view.limit, state.constrained, Basis::kNoData};
   if (!view.warm) {
     if (!pod.start) {
-      // A pod that a predecessor has bound is given back before it can be judged.
+      // A pod that a predecessor has bound gets its declared limit back before it can be judged.
       const bool gives_back = !isClassic(settings_) && settings_.reclaim != Reclaim::kAlways;
       const Millicores least =
           gives_back ? std::min(roundUp(view.declared), view.ceiling) : Millicores(0);

@@ -33,15 +33,15 @@ namespace mbcas::control {
 
 struct PodDecision {
   Millicores limit;          // in force
-  Millicores answer;         // of this very tick, unfiltered
-  Millicores desired;        // what is published: moves only past hysteresis, in its own time
+  Millicores answer;         // of this tick, unfiltered
+  Millicores desired;        // what is published: moves only past the hysteresis, and not too often
   Millicores wanted;         // without floor and ceiling, in steps of 10 %
   bool publish = false;      // desired or wanted changed at this tick
   bool urgent = false;       // throttled, and the answer is well above the limit in force
   bool constrained = false;  // gets less than it could use
   bool throttled = false;
-  bool fresh = false;                     // its numbers were good enough to decide by
-  Help::Phase help = Help::Phase::kNone;  // other pods are bound for it, or might be
+  bool fresh = false;                     // its numbers were good enough for a decision
+  Help::Phase help = Help::Phase::kNone;  // whether other pods are bound for it
   Millicores award;                       // what the market gives it
   // Where limits are not cleared: what the kernel alone would give it with free limits, ...
   std::optional<Millicores> by_kernel{};
@@ -66,7 +66,7 @@ struct NodeDecision {
   friend bool operator==(const NodeDecision&, const NodeDecision&) = default;
 };
 
-// A bound pod names as many of those that it is bound for.
+// A bound pod names at most so many of its beneficiaries.
 inline constexpr std::size_t kMostNamed = 3;
 
 // What the law remembers of a pod.
@@ -77,7 +77,7 @@ struct PodState {
   Millicores declared;  // it was decided under this one
   Millicores wanted;
   Reason reason{};
-  std::optional<MonotonicTime> published{};  // the last time, be it only what is wanted
+  std::optional<MonotonicTime> published{};  // the last time, even if only the wanted limit changed
   std::optional<MonotonicTime> low_since{};  // the answer has been below desired since
   Millicores low_most;                       // the highest it was since
   std::optional<MonotonicTime> off_since{};  // constrained, and not quite what the market says

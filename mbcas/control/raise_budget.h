@@ -12,8 +12,8 @@
 
 namespace mbcas::control {
 
-// A raise is allowed in full as long as there is room, and the next ones wait until its excess has
-// been paid for: half a raise would only be one more resize.
+// A raise is allowed in full as long as there is room, and the next raises wait until its excess
+// has been paid for. Half a raise would only cost one more resize.
 //
 // Pure; not thread-safe.
 class RaiseBudget {
@@ -28,7 +28,7 @@ class RaiseBudget {
     entry.spent = std::max(0.0, entry.spent - std::max(0.0, seconds) * most);
     entry.at = now;
     const bool room = entry.spent < most;
-    if (entry.spent <= 0) nodes_.erase(found);  // there is nothing to remember
+    if (entry.spent <= 0) nodes_.erase(found);  // nothing is left to remember
     return room;
   }
 

@@ -36,23 +36,23 @@ struct Reason {
   Millicores declared;
   Millicores floor;
   Millicores ceiling;
-  Millicores award;  // what the market gave it to use; its use where nothing was cleared
+  Millicores award;  // what the market gave it to use; the use where nothing was cleared
   Millicores capacity;
   std::optional<double> price = 0.0;
   double weight = 1;
 
   friend bool operator==(const Reason&, const Reason&) = default;
 };
-// At most 256 characters, changes only with what it tells.
+// At most 256 characters. The sentence changes only with the facts that it states.
 std::string sentence(const Reason& reason);
 
-// The price in the sentence of a pod whose limit the market set; nothing: it set none.
+// The price in the sentence of a pod whose limit the market set; nothing: the market set none.
 struct SaidPrice {
   std::optional<double> price;  // nothing: overloaded
   friend bool operator==(const SaidPrice&, const SaidPrice&) = default;
 };
 std::optional<SaidPrice> priceIn(std::string_view sentence);
-// The use in the sentence of a pod whose limit follows its use; nothing: it tells none.
+// The use in the sentence of a pod whose limit follows its use; nothing: the sentence states none.
 std::optional<Millicores> useIn(std::string_view sentence);
 
 }  // namespace mbcas::control

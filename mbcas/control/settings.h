@@ -1,4 +1,4 @@
-// What the control law can be told. docs/control.md has the table of settings and what they do.
+// The settings of the control law. docs/control.md has the table of settings and what they do.
 #pragma once
 
 #include <chrono>
@@ -65,8 +65,8 @@ struct Settings {
   double condition_factor = 0.9;               // for each of the node's pressure conditions
   double scarce_from = 0.95;                   // of capacity: demand at which CPU becomes scarce
   double scarce_until = 0.85;                  // and below which it no longer is
-  Millicores min_cpu{100};                     // floor of a pod that states none
-  Nanos not_ready = std::chrono::minutes(10);  // so long an unready pod is not lowered
+  Millicores min_cpu{100};                     // floor of a pod without one of its own
+  Nanos not_ready = std::chrono::minutes(10);  // how long an unready pod is not lowered
 
   GuardSettings guards{};
 

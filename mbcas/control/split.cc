@@ -61,7 +61,7 @@ Millicores neededLimit(const demand::Need& need, const Settings& settings) {
 }
 
 Millicores keptCpus(const Container& container, Millicores desired) {
-  // A thread that is always busy is measured as 1002m now and then, which are not two CPUs.
+  // A thread that is always busy is measured as 1002m now and then, and does not need two CPUs.
   constexpr std::int64_t kNoise = 20;
   const std::int64_t peak = container.need.use_peak.count() - kNoise;
   if (peak <= 1000) return Millicores(0);
@@ -86,9 +86,9 @@ std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award) {
     const Millicores share(left.count() / static_cast<std::int64_t>(order.size() - k));
     const Millicores part = std::min(use, share);
     left -= part;
-    // A level that was merely guessed from waiting threads says nothing about bursts; who uses the
-    // whole of its limit for seconds has none; nor has who ran all the time and waits for a CPU
-    // half of it: what look like pauses are others' turns.
+    // A level that was only guessed from waiting threads says nothing about bursts. A container
+    // that uses its whole limit for seconds has no bursts. Neither has a container that always runs
+    // and waits for a CPU half of the time: what looks like pauses are the turns of others.
     const bool kept_from_running = pod.contention >= 0.5 && need.busy >= 1;
     const bool bursty = need.burst_state != demand::BurstState::kGuessed &&
                         need.used_peak * 100 < container.limit * 95 && !kept_from_running;
@@ -131,7 +131,8 @@ std::vector<Millicores> splitOnTheWay(std::span<const Millicores> in_force,
   if (limit == to) return {target.begin(), target.end()};
   std::vector<Millicores> limits(in_force.begin(), in_force.end());
   if (limit == from || from == to) return limits;
-  // Each container goes the same share of its own way, and the last takes what rounding left.
+  // Each container moves by the same share of its own way, and the last one takes what rounding
+  // left.
   const double share_of_way = (limit - from).cores() / (to - from).cores();
   Millicores left = limit;
   for (std::size_t i = 0; i + 1 < limits.size(); ++i) {

@@ -16,17 +16,17 @@ Millicores neededLimit(const demand::Need& need, const Settings& settings);
 // use, rounded up. A runtime that has a thread for each CPU of its limit would lose threads that
 // were busy, and then use no more than what the lower limit left. Up to one CPU this is nothing: a
 // program always has a thread. It is never more than the limit in force, nor than `desired`, the
-// limit that was last published: nothing is raised for it.
+// limit that was last published: no limit is raised for it.
 Millicores keptCpus(const Container& container, Millicores desired);
 
 // What a container will use over tens of seconds, for the market: the median of its use, which a
-// short peak does not move, for the time in which it is busy. What it leaves in its pauses would
-// otherwise be nobody's.
+// short peak does not move, for the time in which it is busy. Otherwise no pod would get what the
+// container leaves in its pauses.
 Millicores marketUse(const demand::Need& need);
 
-// What a constrained pod may use, as limits of its containers: who uses little gets all of that,
-// the others share the rest alike; and each keeps the shape of its own bursts and pauses. So a
-// container that bursts earns the one beside it nothing. Not rounded.
+// What a constrained pod may use, as limits of its containers. Containers that use little get all
+// of that, and the others share the rest equally; each keeps the shape of its own bursts and
+// pauses. So a container that bursts earns nothing for another container of the pod. Not rounded.
 std::vector<Millicores> shapedLimits(const Pod& pod, Millicores award);
 
 // In steps of 10m that add up to the limit, rounded up to a step: to each container its request,

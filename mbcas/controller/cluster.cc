@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mbcas/base/mutex.h"
 #include "mbcas/policy/names.h"
 #include "mbcas/policy/workload.h"
 
@@ -170,8 +171,8 @@ struct Cluster::Informers {
   Informer<kube::PodDisruptionBudget> budgets;
   Informer<kube::Lease> leases;
   Informer<kube::ConfigMap> settings;
-  mutable std::mutex mutex;
-  std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas;  // guarded by mutex
+  mutable Mutex mutex;
+  std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas MBCAS_GUARDED_BY(mutex);
 };
 
 Cluster::Cluster(kube::Client& client, const std::string& name_space, Handlers handlers)
@@ -246,7 +247,7 @@ bool Cluster::hasSynced() const {
   const Informers& in = *informers_;
   std::shared_ptr<Informer<kube::VerticalPodAutoscaler>> vpas;
   {
-    const std::lock_guard lock(in.mutex);
+    const MutexLock lock(in.mutex);
     vpas = in.vpas;
   }
   return synced(in.settings) && synced(in.namespaces) && synced(in.nodes) && synced(in.ranges) &&
@@ -270,7 +271,7 @@ std::vector<Cluster::Watch> Cluster::watches() const {
   look(in.budgets);
   look(in.leases);
   look(in.settings);
-  const std::lock_guard lock(in.mutex);
+  const MutexLock lock(in.mutex);
   if (in.vpas) look(*in.vpas);
   return all;
 }
@@ -287,14 +288,14 @@ void Cluster::stop() {
   in.nodes.stop();
   in.namespaces.stop();
   in.settings.stop();
-  const std::lock_guard lock(in.mutex);
+  const MutexLock lock(in.mutex);
   if (in.vpas) in.vpas->stop();
 }
 
 void Cluster::lookForVpas(const std::stop_token& stop) {
   Informers& in = *informers_;
   {
-    const std::lock_guard lock(in.mutex);
+    const MutexLock lock(in.mutex);
     if (in.vpas) return;
   }
   const auto served = client_.resources("autoscaling.k8s.io/v1", stop);
@@ -317,7 +318,7 @@ void Cluster::lookForVpas(const std::stop_token& stop) {
   });
   vpas->start();
   {
-    const std::lock_guard lock(in.mutex);
+    const MutexLock lock(in.mutex);
     in.vpas = std::move(vpas);
   }
   knows_vpas_ = true;
@@ -380,7 +381,7 @@ policy::NamespaceObjects Cluster::objects(const std::string& name_space) const {
                                    .hpas = in.hpas.byIndex(kByNamespace, name_space),
                                    .vpas = {},
                                    .budgets = in.budgets.byIndex(kByNamespace, name_space)};
-  const std::lock_guard lock(in.mutex);
+  const MutexLock lock(in.mutex);
   if (in.vpas) objects.vpas = in.vpas->byIndex(kByNamespace, name_space);
   return objects;
 }

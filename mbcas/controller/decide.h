@@ -79,7 +79,7 @@ enum class Purpose : std::uint8_t {
   kRevert,    // the node could not do it
   kRestore,   // not ours any more
   kGiveBack,  // the agent is silent
-  kYield,     // somebody else has declared other limits
+  kYield,     // another writer has declared other limits
 };
 std::string_view name(Purpose purpose);
 

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <unordered_set>
 
 #include "mbcas/base/json_writer.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/control/weight.h"
 #include "mbcas/controller/agents.h"
 #include "mbcas/controller/audit.h"
@@ -185,8 +185,8 @@ class Engine::Impl {
                  .metrics = client.metrics(),
                  .on_error =
                      [this](const std::string& node, const Error& error) {
-                       logError(fmt::format("telling the agent of node {} what has changed: {}",
-                                            node, error.message()));
+                       logError(fmt::format("marking changes for the agent of node {}: {}", node,
+                                            error.message()));
                      },
                  .out_of_reach = [this] { return !client_.answers(); }},
                 [this](const std::string& node) { return writeMarks(node); }) {
@@ -224,11 +224,11 @@ class Engine::Impl {
           fmt::format("settings (flags and ConfigMap {}/{})", options_.name_space, kSettingsName)));
     }
     {
-      const std::lock_guard lock(agents_mutex_);
+      const MutexLock lock(agents_mutex_);
       agents_.serverServes(true, clock_.monotonic());
     }
     {
-      const std::lock_guard lock(attendant_mutex_);
+      const MutexLock lock(attendant_mutex_);
       leading_ = true;
     }
     woken_.notify_all();
@@ -251,11 +251,13 @@ class Engine::Impl {
     };
     const Nanos silence = clock_.monotonic() - last_progress_.load();
     if (silence >= options_.stuck_after) {
-      return failure(fmt::format("a look at the agents has taken {} s so far", seconds(silence)));
+      return failure(
+          fmt::format("the check of the agents has taken {} s so far", seconds(silence)));
     }
     const Nanos longest = controller_.queue().longestInWork();
     if (longest >= options_.stuck_after) {
-      return failure(fmt::format("a look at a pod has taken {} s so far", seconds(longest)));
+      return failure(
+          fmt::format("the reconciliation of a pod has taken {} s so far", seconds(longest)));
     }
     return {};
   }
@@ -277,7 +279,7 @@ class Engine::Impl {
   }
 
   policy::Settings settings() const {
-    const std::lock_guard lock(settings_mutex_);
+    const MutexLock lock(settings_mutex_);
     return settings_;
   }
 
@@ -291,7 +293,7 @@ class Engine::Impl {
     if (options_.after) options_.after(step);
   }
   double chance() {
-    const std::lock_guard lock(rates_mutex_);
+    const MutexLock lock(rates_mutex_);
     return std::uniform_real_distribution<double>(0, 1)(random_);
   }
 
@@ -312,15 +314,15 @@ class Engine::Impl {
     data.insert(options_.initial.begin(), options_.initial.end());
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(data);
     if (!parsed) {
-      logError(fmt::format("ConfigMap {}/{}, not taken over: {}", options_.name_space,
-                           kSettingsName, parsed.error().message()));
+      logError(fmt::format("ConfigMap {}/{}, not applied: {}", options_.name_space, kSettingsName,
+                           parsed.error().message()));
       return;
     }
     for (const std::string& key : parsed->unknown) {
-      log(fmt::format("ConfigMap {}/{}: nobody knows the key {}", options_.name_space,
-                      kSettingsName, key));
+      log(fmt::format("ConfigMap {}/{}: unknown setting \"{}\"", options_.name_space, kSettingsName,
+                      key));
     }
-    const std::lock_guard lock(settings_mutex_);
+    const MutexLock lock(settings_mutex_);
     settings_ = parsed->settings;
   }
 
@@ -353,7 +355,7 @@ class Engine::Impl {
     const Result<policy::ParsedSettings> parsed = policy::parseSettings(wantedSettings());
     if (!parsed) return failure(parsed.error());
     {
-      const std::lock_guard lock(settings_mutex_);
+      const MutexLock lock(settings_mutex_);
       settings_ = parsed->settings;
     }
     if (map && std::all_of(news.begin(), news.end(), [&](const auto& entry) {
@@ -383,10 +385,10 @@ class Engine::Impl {
   void leaseChanged(const kube::Lease& lease, bool gone) {
     const std::string node = nodeOfLease(lease);
     if (node.empty()) return;
-    const std::lock_guard lock(agents_mutex_);
+    const MutexLock lock(agents_mutex_);
     if (gone) {
       agents_.leaseGone(node);
-      const std::lock_guard marks_lock(marks_mutex_);
+      const MutexLock marks_lock(marks_mutex_);
       marks_.forget(node);
     } else {
       agents_.heard(node, lease.renewed, clock_.monotonic());
@@ -413,8 +415,9 @@ class Engine::Impl {
       error_log_.flush(now);
       last_progress_ = clock_.monotonic();
       const bool soon = !cluster_.knowsVpas() || (leading && !at_work);
-      std::unique_lock lock(attendant_mutex_);
-      woken_.wait_for(lock, stop, soon ? kSoon : kBeat, [&] { return leading_ && !leading; });
+      MutexLock lock(attendant_mutex_);
+      woken_.wait_for(lock.native(), stop, soon ? kSoon : kBeat,
+                      [&] { return leading_ && !leading; });
     }
   }
 
@@ -453,7 +456,7 @@ class Engine::Impl {
     }
     AgentWatch::Changes changes;
     {
-      const std::lock_guard lock(agents_mutex_);
+      const MutexLock lock(agents_mutex_);
       agents_.serverServes(serves, now);
       changes = agents_.review(nodes, now, silence);
     }
@@ -462,7 +465,7 @@ class Engine::Impl {
       if (!silent) break;  // the server does not answer: nothing is known of the others, either
       if (!*silent) continue;
       {
-        const std::lock_guard lock(agents_mutex_);
+        const MutexLock lock(agents_mutex_);
         agents_.confirm(node);
       }
       log(fmt::format("the agent of node {} is silent: its pods get their original limits", node));
@@ -473,12 +476,14 @@ class Engine::Impl {
       touchNode(node);
     }
     for (const std::string& node : changes.gone) {
-      log(fmt::format(
-          "the agent of node {} is no longer waited for: the node is deleted or not Ready", node));
+      log(
+          fmt::format("the controller no longer waits for the agent of node {}: the node is "
+                      "deleted or not Ready",
+                      node));
       touchNode(node);
     }
     if (silent_agents_ != nullptr) {
-      const std::lock_guard lock(agents_mutex_);
+      const MutexLock lock(agents_mutex_);
       silent_agents_->Set(static_cast<double>(agents_.silentAgents()));
     }
   }
@@ -495,7 +500,7 @@ class Engine::Impl {
     if (!lease) return false;
     const std::shared_ptr<const kube::Lease> cached = cluster_.lease(name);
     if (cached && cached->renewed == (*lease)->renewed) return true;
-    const std::lock_guard lock(agents_mutex_);
+    const MutexLock lock(agents_mutex_);
     agents_.heard(node, (*lease)->renewed, clock_.monotonic());
     return false;
   }
@@ -504,10 +509,11 @@ class Engine::Impl {
     for (const PodPtr& pod : cluster_.podsOfNode(node)) queue().add(objectKey(pod->meta));
   }
 
-  // An agent does not watch its PodAllocations. It is told which of them have changed.
+  // An agent does not watch its PodAllocations. A mark on its Lease says which of them have
+  // changed.
   void mark(std::string_view node, std::string_view uid) {
     {
-      const std::lock_guard lock(marks_mutex_);
+      const MutexLock lock(marks_mutex_);
       marks_.add(node, uid, clock_.monotonic());
     }
     marker_.queue().addAfter(std::string(node), kMarksTogether);
@@ -516,7 +522,7 @@ class Engine::Impl {
   Reconciled writeMarks(const std::string& node) {
     std::string marks;
     {
-      const std::lock_guard lock(marks_mutex_);
+      const MutexLock lock(marks_mutex_);
       marks = marks_.text(node, clock_.monotonic());
     }
     if (marks.empty()) return Reconciled::done();
@@ -534,7 +540,7 @@ class Engine::Impl {
   }
 
   bool agentSilent(std::string_view node) const {
-    const std::lock_guard lock(agents_mutex_);
+    const MutexLock lock(agents_mutex_);
     return agents_.isSilent(node);
   }
 
@@ -614,7 +620,7 @@ class Engine::Impl {
   }
 
   bool mayRemove() {
-    const std::lock_guard lock(rates_mutex_);
+    const MutexLock lock(rates_mutex_);
     return removals_.take(clock_.monotonic());
   }
 
@@ -745,7 +751,7 @@ class Engine::Impl {
         return Reconciled::again(std::chrono::milliseconds(100));
       }
       if (decision.purpose == Purpose::kManage && decision.to > decision.from) {
-        const std::lock_guard lock(rates_mutex_);
+        const MutexLock lock(rates_mutex_);
         raises_.spend(pod->node.string(), decision.to - decision.from, situation.now);
       }
       const bool accepted = send(*pod, allocation.get(), decision, entry);
@@ -780,7 +786,7 @@ class Engine::Impl {
   }
 
   // Everything that decide() wants to know, but for the room in quotas. Returns when to look again
-  // because the quota's market is cleared anew.
+  // because the quota's market is cleared again.
   std::optional<Nanos> describe(const std::string& key, const kube::Pod& pod,
                                 const PodAllocation* allocation, Situation& situation) {
     const policy::Settings settings = this->settings();
@@ -795,7 +801,7 @@ class Engine::Impl {
     situation.law = settings.law;
     situation.agent_silent = agentSilent(pod.node);
     if (node && node->capacity.cpu()) {
-      const std::lock_guard lock(rates_mutex_);
+      const MutexLock lock(rates_mutex_);
       situation.may_raise = raises_.hasRoom(pod.node, *node->capacity.cpu(),
                                             settings.law.guards.raise_rate, situation.now);
     }
@@ -829,7 +835,7 @@ class Engine::Impl {
     }
     std::optional<Millicores> start = policy::startLevel(std::move(levels));
     if (!start) {
-      const std::lock_guard lock(workloads_mutex_);
+      const MutexLock lock(workloads_mutex_);
       start = workloads_.recall(policy::workloadKey(pod), situation.now);
     }
     if (!start) return std::nullopt;
@@ -851,7 +857,7 @@ class Engine::Impl {
     const std::string group =
         by_namespace ? pod.meta.namespace_.string() : policy::workloadKey(pod);
     if (group.empty()) return 1;
-    const std::lock_guard lock(fairness_mutex_);
+    const MutexLock lock(fairness_mutex_);
     FairGroup& fair = fair_groups_[group];
     if (fair.weights.empty() || now - fair.at >= kFairnessInterval) {
       fair.at = now;
@@ -900,7 +906,7 @@ class Engine::Impl {
   }
 
   bool mayGiveBack() {
-    const std::lock_guard lock(rates_mutex_);
+    const MutexLock lock(rates_mutex_);
     return give_backs_.take(clock_.monotonic());
   }
 
@@ -976,7 +982,7 @@ class Engine::Impl {
     }
     if (status.applied && status.bounds && status.bounds->managed) {
       const std::string workload = policy::workloadKey(pod);
-      const std::lock_guard lock(workloads_mutex_);
+      const MutexLock lock(workloads_mutex_);
       if (!workload.empty()) workloads_.remember(workload, *status.applied, clock_.monotonic());
     }
     return {};
@@ -991,7 +997,7 @@ class Engine::Impl {
   // ------------------------------------------------------------------------------------
 
   Entry take(const PodPtr& pod) {
-    const std::lock_guard lock(entries_mutex_);
+    const MutexLock lock(entries_mutex_);
     Entry entry;
     const auto found =
         entries_.find(kube::ObjectName{pod->meta.namespace_.view(), pod->meta.name.view()});
@@ -1006,7 +1012,7 @@ class Engine::Impl {
   }
   void put(const std::string& key, Entry entry) {
     {
-      const std::lock_guard lock(entries_mutex_);
+      const MutexLock lock(entries_mutex_);
       entries_.insert(std::move(entry));
     }
     release(key);  // what has reached the cache meanwhile
@@ -1017,7 +1023,7 @@ class Engine::Impl {
     const PodPtr cached = cluster_.pod(key);
     if (!cached) return;
     const AllocationPtr allocation = cluster_.allocationOf(*cached);
-    const std::lock_guard lock(entries_mutex_);
+    const MutexLock lock(entries_mutex_);
     const auto found =
         entries_.find(kube::ObjectName{cached->meta.namespace_.view(), cached->meta.name.view()});
     if (found == entries_.end() || found->of->meta.uid != cached->meta.uid) return;
@@ -1030,7 +1036,7 @@ class Engine::Impl {
   }
   void forget(const std::string& key) {
     const auto [name_space, name] = kube::splitKey(key);
-    const std::lock_guard lock(entries_mutex_);
+    const MutexLock lock(entries_mutex_);
     const auto found = entries_.find(kube::ObjectName{name_space, name});
     if (found != entries_.end()) entries_.erase(found);
   }
@@ -1044,31 +1050,32 @@ class Engine::Impl {
   prometheus::Family<prometheus::Counter>* resizes_ = nullptr;
   prometheus::Gauge* silent_agents_ = nullptr;
 
-  mutable std::mutex settings_mutex_;
-  policy::Settings settings_;  // guarded by settings_mutex_
+  mutable Mutex settings_mutex_;
+  policy::Settings settings_ MBCAS_GUARDED_BY(settings_mutex_);
 
-  std::mutex marks_mutex_;
-  // Guarded by marks_mutex_. No two leaders begin with the same number.
-  podallocation::Marks marks_{static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())};
+  Mutex marks_mutex_;
+  // No two leaders begin with the same number.
+  podallocation::Marks marks_ MBCAS_GUARDED_BY(marks_mutex_){
+      static_cast<std::uint64_t>(clock_.wall().time_since_epoch().count())};
 
-  mutable std::mutex agents_mutex_;
-  AgentWatch agents_;  // guarded by agents_mutex_
+  mutable Mutex agents_mutex_;
+  AgentWatch agents_ MBCAS_GUARDED_BY(agents_mutex_);
 
-  std::mutex entries_mutex_;
-  // Guarded by entries_mutex_. That of a pod that is looked at is with the worker.
-  std::unordered_set<Entry, EntryHash, EntryEqual> entries_;
+  Mutex entries_mutex_;
+  // The entry of a pod that is being reconciled is with the worker.
+  std::unordered_set<Entry, EntryHash, EntryEqual> entries_ MBCAS_GUARDED_BY(entries_mutex_);
 
-  std::mutex workloads_mutex_;
-  policy::WorkloadMemory workloads_;  // guarded by workloads_mutex_
+  Mutex workloads_mutex_;
+  policy::WorkloadMemory workloads_ MBCAS_GUARDED_BY(workloads_mutex_);
 
-  std::mutex fairness_mutex_;
-  std::map<std::string, FairGroup, std::less<>> fair_groups_;  // guarded by fairness_mutex_
+  Mutex fairness_mutex_;
+  std::map<std::string, FairGroup, std::less<>> fair_groups_ MBCAS_GUARDED_BY(fairness_mutex_);
 
-  std::mutex rates_mutex_;
-  kube::TokenBucket give_backs_;  // guarded by rates_mutex_
-  kube::TokenBucket removals_;    // guarded by rates_mutex_
-  control::RaiseBudget raises_;   // guarded by rates_mutex_
-  std::mt19937_64 random_;        // guarded by rates_mutex_
+  Mutex rates_mutex_;
+  kube::TokenBucket give_backs_ MBCAS_GUARDED_BY(rates_mutex_);
+  kube::TokenBucket removals_ MBCAS_GUARDED_BY(rates_mutex_);
+  control::RaiseBudget raises_ MBCAS_GUARDED_BY(rates_mutex_);
+  std::mt19937_64 random_ MBCAS_GUARDED_BY(rates_mutex_);
 
   Quotas quotas_;
   Turns turns_;
@@ -1076,7 +1083,7 @@ class Engine::Impl {
   kube::Controller controller_;
   kube::Controller marker_;  // its keys are names of nodes
 
-  std::mutex attendant_mutex_;
+  Mutex attendant_mutex_;
   std::condition_variable_any woken_;
   std::atomic<bool> leading_ = false;           // changed with attendant_mutex_ locked
   std::atomic<MonotonicTime> last_progress_{};  // of the attendant

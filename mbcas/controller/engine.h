@@ -47,8 +47,9 @@ struct EngineOptions {
   int workers = 8;
   bool dry_run = false;
   double give_backs_per_second = 20;  // raises for silent agents, in the whole cluster
-  // A look at a pod, or a look at the agents, that takes longer than this is stuck: see live().
-  // Every request has a time-out, so that an API server that does not answer makes nothing stuck.
+  // A reconciliation of a pod, or a check of the agents, that takes longer than this is stuck: see
+  // live(). Every request has a time-out, so that an API server that does not answer makes nothing
+  // stuck.
   Nanos stuck_after = std::chrono::minutes(15);
   // A watch that has been failing for so long does not keep up: see ready().
   Nanos behind_after = std::chrono::minutes(3);

@@ -6,11 +6,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/token_bucket.h"
 
 namespace mbcas::controller {
@@ -26,7 +26,7 @@ class LimitedLog {
 
   void say(const std::string& line, MonotonicTime now) {
     if (!write_) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!bucket_.take(now)) {
       ++left_out_;
       return;
@@ -38,12 +38,12 @@ class LimitedLog {
   // To be called now and then: a storm may end without another line.
   void flush(MonotonicTime now) {
     if (!write_) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (left_out_ > 0 && bucket_.take(now)) tellLeftOut();
   }
 
  private:
-  void tellLeftOut() {
+  void tellLeftOut() MBCAS_REQUIRES(mutex_) {
     if (left_out_ == 0) return;
     write_(fmt::format("{} more {} are not shown here: there were too many at once", left_out_,
                        what_));
@@ -51,9 +51,9 @@ class LimitedLog {
   }
 
   const std::string what_;
-  std::mutex mutex_;
-  kube::TokenBucket bucket_;    // guarded by mutex_
-  std::uint64_t left_out_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  kube::TokenBucket bucket_ MBCAS_GUARDED_BY(mutex_);
+  std::uint64_t left_out_ MBCAS_GUARDED_BY(mutex_) = 0;
   const Write write_;
 };
 

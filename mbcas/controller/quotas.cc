@@ -77,13 +77,13 @@ Quotas::Answer Quotas::shareOf(const Cluster& cluster, const kube::Pod& pod,
   Answer answer;
   const std::string name_space = pod.meta.namespace_.string();
   if (!limitedByQuota(pod, objects, false)) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     markets_.erase(name_space);
     return answer;
   }
   bool due = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [market, is_new] = markets_.try_emplace(name_space);
     due = is_new || now - market->second.at >= kClearingInterval;
     if (due) {
@@ -94,7 +94,7 @@ Quotas::Answer Quotas::shareOf(const Cluster& cluster, const kube::Pod& pod,
   }
   if (due) {
     auto shares = clear(cluster, name_space, objects, settings);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Market& market = markets_[name_space];
     for (const auto& [name, share] : shares) {
       const auto before = market.shares.find(name);
@@ -104,7 +104,7 @@ Quotas::Answer Quotas::shareOf(const Cluster& cluster, const kube::Pod& pod,
     }
     market.shares = std::move(shares);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Market& market = markets_[name_space];
   if (const auto found = market.shares.find(pod.meta.name.view()); found != market.shares.end()) {
     answer.share = found->second;

@@ -4,12 +4,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/controller/cluster.h"
 #include "mbcas/policy/bounds.h"
 
@@ -37,8 +37,8 @@ class Quotas {
     MonotonicTime at{};
     std::map<std::string, QuotaShare, std::less<>> shares;  // by name of pod
   };
-  std::mutex mutex_;
-  std::map<std::string, Market, std::less<>> markets_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Market, std::less<>> markets_ MBCAS_GUARDED_BY(mutex_);
 };
 
 // Whether any quota limits the CPU limits (or, of a Guaranteed pod, the requests) of the pod.

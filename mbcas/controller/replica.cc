@@ -48,20 +48,21 @@ Result<void> Replica::run(const std::stop_token& stop) {
     } else if (Result<void> started = elector_->start(); !started) {
       return started;
     }
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [this] { return failed_.has_value(); });
+    MutexLock lock(mutex_);
+    changed_.wait(lock.native(), stop,
+                  [this] MBCAS_REQUIRES(mutex_) { return failed_.has_value(); });
   }
   {
     // Requests that hang must not keep the lease from the next leader.
     const std::jthread impatience([this](const std::stop_token& done) {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, done, kPatience, [] { return false; });
+      MutexLock lock(mutex_);
+      changed_.wait_for(lock.native(), done, kPatience, [] { return false; });
       if (!done.stop_requested()) writer_->close();
     });
     engine_->stop();
   }
   if (elector_) elector_->stop();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failed_) return failure(*failed_);
   return {};
 }
@@ -73,7 +74,7 @@ bool Replica::waitForSync(const std::stop_token& stop) {
     if (stop.stop_requested()) return false;
     if (clock.monotonic() < remind) continue;
     remind += kSyncReminder;
-    log("still waits for the first lists of the cluster's objects");
+    log("still waiting for the first lists of the cluster's objects");
   }
   return !stop.stop_requested();
 }
@@ -83,7 +84,7 @@ void Replica::lead() {
   Result<void> begun = engine_->lead();
   if (begun) return log(options_.engine.dry_run ? "leads, and only recommends" : "leads");
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failed_ = std::move(begun).error();
   }
   changed_.notify_all();
@@ -101,7 +102,7 @@ bool Replica::leads() const {
 
 Result<void> Replica::live() const {
   if (elector_ && elector_->sinceLastTry() >= options_.election->lease * kStuckLeases) {
-    return failure("a try for the lease does not end");
+    return failure("an attempt to acquire or renew the lease does not end");
   }
   return engine_->live();
 }

@@ -13,11 +13,11 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 
+#include "mbcas/base/mutex.h"
 #include "mbcas/base/result.h"
 #include "mbcas/controller/engine.h"
 #include "mbcas/kube/client.h"
@@ -61,9 +61,9 @@ class Replica {
   std::unique_ptr<kube::LeaderElector> elector_;  // null: no election
   std::unique_ptr<kube::Client> writer_;          // may write only while this replica leads
   std::unique_ptr<Engine> engine_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any changed_;
-  std::optional<Error> failed_;  // guarded by mutex_
+  std::optional<Error> failed_ MBCAS_GUARDED_BY(mutex_);
 };
 
 }  // namespace mbcas::controller

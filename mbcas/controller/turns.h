@@ -15,11 +15,12 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "mbcas/base/mutex.h"
 
 namespace mbcas::controller {
 
@@ -56,7 +57,7 @@ class Turns {
 
   // Nothing: not now; the key waits.
   Turn take(const std::string& name_space, const std::string& key, double urgency) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     remove(name_space, key);
     if (busy_.size() < most_ && busy_.insert(name_space).second) return {this, name_space};
     Line& line = lines_[name_space];
@@ -67,7 +68,7 @@ class Turns {
 
   // The most urgent of those whose turn may have come. It no longer waits.
   std::optional<std::string> next() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (busy_.size() >= most_) return std::nullopt;
     const Line* best = nullptr;
     const std::string* where = nullptr;
@@ -90,10 +91,10 @@ class Turns {
   };
 
   void leave(const std::string& name_space) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     busy_.erase(name_space);
   }
-  void remove(const std::string& name_space, const std::string& key) {
+  void remove(const std::string& name_space, const std::string& key) MBCAS_REQUIRES(mutex_) {
     const auto line = lines_.find(name_space);
     if (line == lines_.end()) return;
     const auto known = line->second.urgency.find(key);
@@ -104,9 +105,9 @@ class Turns {
   }
 
   const std::size_t most_;
-  std::mutex mutex_;
-  std::set<std::string> busy_;         // namespaces; guarded by mutex_
-  std::map<std::string, Line> lines_;  // by namespace; guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> busy_ MBCAS_GUARDED_BY(mutex_);         // namespaces
+  std::map<std::string, Line> lines_ MBCAS_GUARDED_BY(mutex_);  // by namespace
 };
 
 }  // namespace mbcas::controller

@@ -11,7 +11,7 @@
 namespace mbcas::controller {
 
 // The containers whose CPU limit `manager` has written, of a pod as JSON. Kubernetes drops a field
-// from a manager's set as soon as somebody else gives it another value.
+// from a manager's set as soon as another writer gives it another value.
 Result<std::vector<std::string>> limitsWrittenBy(std::string_view manager, std::string pod_json);
 
 }  // namespace mbcas::controller

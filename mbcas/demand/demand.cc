@@ -24,8 +24,8 @@ bool nearLimit(const sense::CpuSignals& cpu) {
   return limit && cpu.usageRate() * 10 >= *limit * 9;
 }
 
-// One more idle sample after a window of nothing else would change nothing; most containers of a
-// node are so most of the time, and their estimators need not be fetched from memory.
+// One more idle sample after a window of idle samples would change nothing. Most containers of a
+// node are idle most of the time, so their estimators need not be fetched from memory.
 bool asleep(const Need& need, const sense::CpuSignals& cpu, const sense::PodSignals& pod) {
   constexpr std::uint32_t kEnough = 30;
   return cpu.usage == Nanos(0) && !cpu.throttled() && need.samples >= kEnough &&

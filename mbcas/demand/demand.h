@@ -15,7 +15,7 @@
 
 namespace mbcas::demand {
 
-// A container's interval, with what its pod's cgroup adds: throttling and the limit there.
+// A container's interval, together with the throttling and the limit of its pod's cgroup.
 Sample sampleOf(const sense::ContainerSignals& container, const sense::PodSignals& pod);
 
 class Demand {

@@ -15,7 +15,7 @@ Result<Kind> parseKind(std::string_view text);  // "responsive", "classic"
 
 struct Settings {
   Kind kind = Kind::kResponsive;
-  unsigned cpus = 1;  // of the machine: nobody can use more
+  unsigned cpus = 1;  // of the machine: no container can use more
   std::uint32_t warmup = 5;
   // Of the median, and in which the highest mean is looked for; of those that an estimator is made
   // with.
@@ -41,8 +41,8 @@ class Estimator {
   // Other settings of the same kind from now on, but for window and mean. What was learned stays.
   virtual void configure(const Settings& settings) = 0;
 
-  // The container had this limit for a reason that nobody remembers: it stands for what was learned
-  // about its bursts, until less has been tried.
+  // The reason for the container's limit is not known any more. The limit stands for what was
+  // learned about its bursts, until a lower one has been tried.
   virtual void resume(Millicores limit, MonotonicTime now) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a container or a pod needs, and the numbers that it was concluded from: the output of this
+// The need of a container or a pod, and the numbers from which it follows: the output of this
 // stage.
 #pragma once
 
@@ -40,7 +40,7 @@ std::string_view name(BurstState state);
 
 struct Need {
   MonotonicTime at{};
-  MonotonicTime good_until{};  // later than this, decide nothing by it
+  MonotonicTime good_until{};  // after this time, no decision may use it
   bool ready = false;          // warmed up, or throttled already: a decision may rest on it
 
   Millicores use;       // median over the window (30 s)

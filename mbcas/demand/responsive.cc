@@ -39,7 +39,7 @@ Nanos cpuTime(const Sample& sample) {
 
 }  // namespace
 
-// Nobody uses more CPUs than there are, nor more than it has threads.
+// No container uses more CPUs than the machine has, nor more than the container has threads.
 Millicores Responsive::usable(const Sample& sample, Millicores wanted) const {
   const auto most = std::min<std::uint64_t>(settings_.cpus, sample.threads.value_or(~0ULL));
   return std::max(sample.usage,
@@ -86,7 +86,7 @@ Need Responsive::update(const Sample& sample) {
   return need;
 }
 
-// A hold that has been doubled stays so.
+// A hold that has been doubled stays doubled.
 void Responsive::configure(const Settings& settings) {
   const double factor =
       static_cast<double>(settings.burst_hold.count()) /
@@ -157,7 +157,8 @@ void Responsive::trimBurst(const Sample& sample) {
     // as low as the level.
     const Millicores all_work = scaled(asLimit(busiest_, sample.period), kMargin);
     const bool tested = sample.limit && *sample.limit <= scaled(level_, kMargin);
-    // Known to be too low: not tried before the next hold, by which the load may have changed.
+    // Known to be too low: not tried before the end of the next hold, when the load may have
+    // changed.
     const bool known = tested && lower <= too_low_;
     if (known) hold_ = std::min(hold_ * 2, kLongestHold);
     too_low_ = Millicores(0);

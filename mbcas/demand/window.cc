@@ -80,7 +80,7 @@ Millicores Window::medianByTime() const {
 double Window::busyShare(Millicores pause) const {
   std::uint64_t busy = 0;
   for (std::size_t k = 0, i = first_; k < size_; ++k, i = next(i)) {
-    // By what it wanted: a second in which a low limit held it back was no pause.
+    // By what the container wanted: a second in which a low limit held it back was no pause.
     if (values_[i] > narrow(pause)) busy += intervals_[i];
   }
   return span_ == 0 ? 0 : static_cast<double>(busy) / static_cast<double>(span_);
@@ -110,7 +110,7 @@ Millicores Window::highestMeanOf(const Value& value) const {
       span -= intervals_[begin];
       begin = next(begin);
     }
-    // A window that is shorter yet counts as a whole.
+    // A window that is not full yet counts as a whole.
     const bool whole = begin == first_ && k + 1 == size_;
     if (span > 0 && (span >= mean_micros_ || whole)) highest = std::max(highest, work / span);
   }

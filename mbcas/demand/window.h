@@ -15,7 +15,8 @@ class Window {
   static constexpr Nanos kSpan = std::chrono::seconds(30);
   static constexpr Nanos kMean = std::chrono::seconds(5);
 
-  // What it remembers, at most 64 samples, and what the highest mean is a mean of.
+  // How long samples are remembered (at most 64 of them), and over which time the highest mean is
+  // taken.
   Window() : Window(kSpan, kMean) {}
   Window(Nanos span, Nanos mean)
       : most_micros_(static_cast<std::uint64_t>(span.count() / 1000)),
@@ -25,8 +26,8 @@ class Window {
   void add(Nanos interval, Millicores usage, Millicores value,
            std::optional<Millicores> guessed_at = std::nullopt);
 
-  // A higher limit has let the load show itself: guesses made under lower ones become `measured`,
-  // but not more than they were nor less than what was used then.
+  // A higher limit has shown the real load. Guesses made under lower limits become `measured`, but
+  // not more than they were, nor less than what was used at the time.
   void correctGuesses(Millicores measured, Millicores limit);
 
   Millicores median() const;  // by time
@@ -46,8 +47,9 @@ class Window {
   template <class Value>
   Millicores highestMeanOf(const Value& value) const;
 
-  // There is one per container and it is cold at every tick: what each tick looks at lies together
-  // and is narrow (millicores and microseconds), the rest is touched only where there are guesses.
+  // There is one window per container, and it is cold in the cache at every tick. The fields that
+  // each tick reads therefore lie together and are narrow (millicores and microseconds); the rest
+  // is touched only where there are guesses.
   std::array<std::int32_t, kCapacity> values_{};
   std::array<std::uint32_t, kCapacity> intervals_{};
   std::uint64_t most_micros_;

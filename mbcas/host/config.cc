@@ -140,7 +140,7 @@ Result<HostConfig> parseConfig(std::string_view yaml) {
       const std::string field = fmt::format("pods[{}]", i);
       config.pods.push_back(pod(pods[i], field));
       if (!names.insert(config.pods.back().name).second) {
-        refuse(pods[i], field + ".name", "is there twice");
+        refuse(pods[i], field + ".name", "is repeated");
       }
     }
   } catch (const BadField& bad) {

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"pods:\n - name: a\n   cgroup: /a\n   priority: high",
                 "line 4: pods[0].priority: a whole number is expected"},
         Refused{"pods:\n - {name: a, cgroup: /a}\n - {name: a, cgroup: /b}",
-                "line 3: pods[1].name: is there twice"}));
+                "line 3: pods[1].name: is repeated"}));
 
 }  // namespace
 }  // namespace mbcas::host

@@ -141,7 +141,7 @@ Result<Ledger> Ledger::open(const std::string& file) {
   if (!ledger.fd_) return failure(fmt::format("state file {}: {}", file, errorText(errno)));
   if (::flock(ledger.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     return failure(fmt::format(
-        "state file {}: another mbcas is at work on this host; stop it (it restores every limit "
+        "state file {}: another mbcas is running on this host; stop it (it restores every limit "
         "then), or name another file with --state",
         file));
   }

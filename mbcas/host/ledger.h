@@ -1,5 +1,5 @@
 // What MBCAS changed on this host, on disk before it is changed, so that every limit can be put
-// back: at the end, and after a crash by whoever opens the file next.
+// back: at the end, and after a crash by the process that opens the file next.
 //
 //   Result<Ledger> ledger = Ledger::open("/run/mbcas/host");   // fails while another holds it
 //   ledger->record({path, cgroup, limit});                     // before the first write to it

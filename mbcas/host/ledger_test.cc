@@ -85,7 +85,7 @@ TEST_P(LedgerTest, OneAtATime) {
   ASSERT_TRUE(first);
   const auto second = Ledger::open(file);
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message().find("another mbcas is at work"), std::string::npos);
+  EXPECT_NE(second.error().message().find("another mbcas is running"), std::string::npos);
 }
 
 TEST_P(LedgerTest, LeavesACgroupOfTheSameNameAlone) {

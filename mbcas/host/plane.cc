@@ -53,9 +53,9 @@ std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, 
              .original = *cpu.limit,
              .declared = config.limit.value_or(view.limit.value_or(Millicores(0)))};
   } else if (view.limit && known.written && *view.limit != *known.written) {
-    view_.notes.push_back(
-        fmt::format("{}: somebody set its limit to {}m; that is its declared limit from now on",
-                    view.name, view.limit->count()));
+    view_.notes.push_back(fmt::format(
+        "{}: another writer set the limit to {}m, which is the declared limit from now on",
+        view.name, view.limit->count()));
     known.declared = *view.limit;
     known.original = *cpu.limit;
     known.written.reset();
@@ -73,7 +73,7 @@ std::optional<node::Participant> Plane::adopt(const sense::PodSignals& signals, 
   view.priority = config.priority;
   view.bounded_by = fmt::format(
       "floor: {}; ceiling: {}",
-      config.min ? "min of its file" : "the least that any pod has, or its request",
+      config.min ? "min of its file" : "the minimum for every pod, or its request",
       config.max                              ? "max of its file"
       : control::isClassic(settings_.control) ? "the machine less its reserve, or what it declares"
                                               : "the machine, or what it declares");

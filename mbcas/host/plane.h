@@ -5,7 +5,7 @@
 //   every second: const View& view = plane.tick();
 //   at the end:   ledger.restore(mounts);
 //
-// A limit is in the ledger before it is first changed. A change by somebody else is respected: it
+// A limit is in the ledger before it is first changed. A change by another writer is respected: it
 // becomes the declared limit, and is said.
 #pragma once
 
@@ -66,7 +66,7 @@ struct View {
   Millicores unmanaged_use;      // of everything else on it
   control::NodeDecision node{};  // its pods are in PodView::decision
   std::vector<PodView> pods{};
-  std::vector<std::string> notes{};  // what a person should be told once
+  std::vector<std::string> notes{};  // for the screen or the log, once
   // What was decided from. Valid as long as the view; null: nothing was decided.
   const control::NodeInput* input = nullptr;
 };

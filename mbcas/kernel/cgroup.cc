@@ -22,7 +22,7 @@ std::string errorText(int error) {
 // The longest files read here: cpu.stat of a v2 cgroup has some 300 bytes, a list of CPUs with
 // every second CPU of 1024 some 2000.
 constexpr std::size_t kBufferSize = 4096;
-// Of a list of tasks, which has no end that one could rely on: 7 bytes for each.
+// A list of tasks has no bound: 7 bytes for each task.
 constexpr off_t kMostTaskText = off_t{256} * 1024;
 
 template <class T>
@@ -52,7 +52,7 @@ Result<Cgroup> Cgroup::open(const Mounts& mounts, const std::string& path) {
     other(kUnified, mounts.unified);
     other(kPidsDir, mounts.pids);
     other(kCpuset, mounts.cpuset);
-    // Without this one nothing can be known; without the others, less.
+    // Without this file nothing is known; without the others, less is known.
     if (mounts.cpuacct != mounts.cpu && !cgroup.directories_[kCpuacct]) {
       return failure(fmt::format("{}{}: {}", mounts.cpuacct, path, errorText(errno)));
     }
@@ -114,7 +114,8 @@ const char* Cgroup::nameOf(File file) const {
 }
 
 ReadError Cgroup::openError(File file, int error) const {
-  // ENOENT of a file means that it is missing or that the cgroup is gone: one that lives has this.
+  // ENOENT of a file means that the file is missing or that the cgroup is gone. A live cgroup has
+  // this file.
   const bool gone =
       error == ENODEV ||
       (error == ENOENT && ::faccessat(directoryOf(file).get(), "cgroup.procs", F_OK, 0) != 0);
@@ -269,7 +270,7 @@ Result<void> visitChildren(const Mounts& mounts, const std::string& path,
   name_buffer.push_back('\0');
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(name_buffer.data()), ::closedir);
   if (!directory) {
-    if (errno == ENOENT) return {};  // gone between two looks
+    if (errno == ENOENT) return {};  // gone between two readings
     return failure(fmt::format("{}{}: {}", mounts.cpu, path, errorText(errno)));
   }
   // One stream per thread is what readdir needs, and it is local.

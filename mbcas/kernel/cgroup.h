@@ -86,7 +86,8 @@ class Cgroup final : public CgroupReader {
   std::vector<int>* log_ = nullptr;
 };
 
-// Tells of each cgroup directly below one, in the kernel's order; of none if it has been removed.
+// Calls the visitor for each cgroup directly below this one, in the kernel's order, and for none if
+// this cgroup has been removed.
 Result<void> visitChildren(const Mounts& mounts, const std::string& path,
                            const ChildVisitor& visit);
 

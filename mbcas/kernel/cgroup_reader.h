@@ -1,5 +1,5 @@
-// The readings of one cgroup and of the machine, wherever they come from: the kernel's files
-// (cgroup.h, proc_stat.h), or a model of the kernel. What a model does not have is absent.
+// The readings of one cgroup and of the machine, from either source: the kernel's files (cgroup.h,
+// proc_stat.h), or a model of the kernel. A reading that a model does not have is absent.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace mbcas::kernel {
 
-// Why a reading gave nothing.
+// Why a reading has no value.
 struct ReadError {
   enum class Kind {
     kGone,    // the cgroup has been removed
@@ -50,17 +50,17 @@ class CgroupReader {
   virtual ReadResult<Pressure> pressure(Resource resource) = 0;
   virtual ReadResult<std::uint64_t> threads() = 0;  // pids.current: threads, of descendants too
 
-  // The kernel's weight of it among its siblings, on the scale of kernelWeight(): v1 cpu.shares, v2
-  // cpu.weight and cpu.idle. The root has none.
+  // The kernel's weight of the cgroup among its siblings, on the scale of kernelWeight(): v1
+  // cpu.shares, v2 cpu.weight and cpu.idle. The root has none.
   virtual ReadResult<std::uint64_t> weight() { return missing(); }
-  // v1 tasks, v2 cgroup.threads: tasks in this very cgroup, not in descendants. On v1 only those
-  // count that the reader's PID namespace shows. Of very many (30,000) the rest is not counted.
+  // v1 tasks, v2 cgroup.threads: tasks in this very cgroup, not in descendants. On v1 only tasks
+  // that the reader's PID namespace shows are counted. At most about 30,000 are counted.
   virtual ReadResult<std::uint64_t> tasks() { return missing(); }
   // Where its tasks may run: v2 cpuset.cpus.effective, v1 cpuset.effective_cpus or cpuset.cpus.
   virtual ReadResult<CpuSet> cpus() { return missing(); }
 
   // Every descriptor read is appended to `log` from now on; null ends it. For benchmarks, which
-  // put the bare readings of the same files beside.
+  // compare with the bare readings of the same files.
   virtual void logReads(std::vector<int>* log) = 0;
 
  protected:
@@ -75,7 +75,8 @@ class MachineReader {
   virtual ReadResult<MachineTime> time() = 0;
 };
 
-// Is told of a cgroup below another one: its name, and the number that CgroupReader::id() is.
+// Called for a cgroup below another one, with its name and with the number that CgroupReader::id()
+// returns.
 using ChildVisitor = std::function<void(std::string_view name, std::uint64_t inode)>;
 
 }  // namespace mbcas::kernel

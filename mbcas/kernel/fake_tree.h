@@ -6,7 +6,7 @@
 //   tree.write("kubepods/pod1/cpu.stat", "usage_usec 9\n");
 //   detectMounts(tree.root());
 //
-// Every directory of it gets a cgroup.procs, as in a real tree. Removed with the object.
+// Every directory gets a cgroup.procs, as in a real tree. The tree is removed with the object.
 #pragma once
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ namespace mbcas::kernel {
 class FakeTree {
  public:
   FakeTree(std::initializer_list<std::pair<std::string, std::string>> files = {}) {
-    // In memory where possible: tests rewrite it at every simulated second.
+    // In memory where possible, because tests rewrite the tree at every simulated second.
     std::error_code ignored;
     const std::filesystem::path memory = "/dev/shm";
     std::string pattern =
@@ -41,9 +41,9 @@ class FakeTree {
   FakeTree(const FakeTree&) = delete;
   FakeTree& operator=(const FakeTree&) = delete;
 
-  const std::string& root() const { return root_; }  // empty: there was no place for it
+  const std::string& root() const { return root_; }  // empty: no place was found
 
-  // In place: a descriptor that is held sees the new content, as with the kernel's files.
+  // Writes in place, so an open descriptor sees the new content, as with the kernel's files.
   void write(const std::string& path, const std::string& content) {
     makeCgroup(std::filesystem::path(path).parent_path().string());
     std::ofstream(root_ + "/" + path, std::ios::trunc) << content;

@@ -31,8 +31,8 @@ class Fd {
 Fd openDirectory(int at, const char* path);
 Fd openFile(int at, const char* path);
 
-// The file's content from its beginning, in `buffer`; 0 or an errno in `error`. A file longer
-// than the buffer is cut there: no file read here comes near.
+// The file's content from its beginning, in `buffer`; 0 or an errno in `error`. A longer file is
+// truncated to the size of the buffer; no file that is read here comes near that size.
 std::string_view readWhole(int fd, std::span<char> buffer, int& error);
 
 }  // namespace mbcas::kernel

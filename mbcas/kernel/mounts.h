@@ -25,15 +25,16 @@ struct Mounts {
   bool hybrid() const { return version == Version::kV1 && !unified.empty(); }
 };
 
-// Each hierarchy once: where a cgroup has to be made or removed. That of cpusets is read only: on
-// v1 a cgroup made there accepts no task before it is given CPUs.
+// Each hierarchy once: the places where a cgroup has to be made or removed. The hierarchy of
+// cpusets is not among them, because on v1 a cgroup made there accepts no task before it is given
+// CPUs.
 std::set<std::string> hierarchies(const Mounts& mounts);
 
 // "cgroup v2", "cgroup v1", "cgroup v1 (hybrid)".
 std::string describe(const Mounts& mounts);
 
-// Finds them by the files that only they have, whatever the directories are called: "cpu",
-// "cpu,cpuacct", "cpuacct,cpu". The error says what was looked for and what to do.
+// Finds the hierarchies by the files that only they have, whatever their directories are called:
+// "cpu", "cpu,cpuacct", "cpuacct,cpu". The error says which files were missing and what to do.
 Result<Mounts> detectMounts(const std::string& root);
 
 }  // namespace mbcas::kernel

@@ -25,8 +25,6 @@ struct PodName {
   std::string uid;  // as in the API: with dashes; a static pod's is 32 hexadecimal digits, the
                     // hash of its manifest (annotation kubernetes.io/config.hash)
   Driver driver = Driver::kSystemd;
-
-  bool isStatic() const { return uid.size() == 32; }
 };
 std::optional<PodName> parsePodName(std::string_view directory);
 
@@ -35,7 +33,7 @@ std::string podNamesOf(std::string_view uid);
 
 struct ContainerName {
   std::string id;                       // what follows "://" in the pod's status
-  Runtime runtime = Runtime::kUnknown;  // a bare id does not tell
+  Runtime runtime = Runtime::kUnknown;  // a bare id does not say which
 };
 // CRI-O's crio-conmon-<id>, which is not a container, is no match.
 std::optional<ContainerName> parseContainerName(std::string_view directory);
@@ -47,7 +45,7 @@ std::string containerNamesOf(std::string_view id);
 // and burstable or besteffort below one of them.
 bool isPodParent(std::string_view directory, std::string_view parent);
 
-// Told by the pod's own name (systemd driver) or by the directory above it (cgroupfs driver).
+// From the pod's own name (systemd driver) or from the directory above it (cgroupfs driver).
 Qos qosOf(std::string_view pod_directory, std::string_view parent);
 
 }  // namespace mbcas::kernel

@@ -29,7 +29,6 @@ TEST(PodName, IsReadInEveryShape) {
     ASSERT_TRUE(name) << c.directory;
     EXPECT_EQ(name->uid, c.uid);
     EXPECT_EQ(name->driver, c.driver);
-    EXPECT_EQ(name->isStatic(), c.uid == kHash);
   }
 }
 

@@ -72,7 +72,7 @@ Result<CpuStat> parseCpuStat(std::string_view text) {
     std::string_view value = line;
     const std::string_view key = cut(value, ' ');
     std::uint64_t number = 0;
-    // Only the keys wanted here have to make sense.
+    // Only the keys that are used here have to be valid.
     const auto read = [&] { return toNumber(value, number); };
     bool good = true;
     if (key == "usage_usec") {

@@ -1,6 +1,6 @@
 // The text of cgroup files, as typed facts. Pure: no I/O, no clock. An error quotes the line that
-// could not be understood (at most 80 characters of it). Unknown keys are passed over: kernels add
-// them. Times are converted to nanoseconds whatever unit the file uses.
+// could not be understood (at most 80 characters of it). Unknown keys are skipped, because newer
+// kernels add keys. Times are converted to nanoseconds whatever unit the file uses.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ std::string_view parentPath(std::string_view path) {
 
 }  // namespace
 
-// The pods' own paths tell which cgroups lead to them.
+// The cgroups that lead to pods follow from the pods' own paths.
 Result<void> PodSource::visitChildren(const std::string& path, const ChildVisitor& visit) const {
   const std::string below = path + "/";
   std::string_view last;
@@ -43,7 +43,7 @@ Result<void> PodSource::visitChildren(const std::string& path, const ChildVisito
        ++pod) {
     const std::string_view rest = std::string_view(pod->first).substr(below.size());
     const std::string_view name = rest.substr(0, rest.find('/'));
-    if (name == last) continue;  // those below the same one follow each other
+    if (name == last) continue;  // pods below the same cgroup follow each other
     last = name;
     visit(name, name == rest ? pod->second.inode : 0);
   }
@@ -150,7 +150,7 @@ void PodTree::listParent(const std::string& path) {
     }
     const auto known = parents_.find(child);
     if (known != parents_.end() && known->second == entry.inode) continue;
-    if (known != parents_.end()) parents_.erase(known);  // made anew under the same name
+    if (known != parents_.end()) parents_.erase(known);  // made again under the same name
     walk(child, entry, name, 0);
   }
   forgetPods(path, [&](const std::string& pod) {
@@ -189,29 +189,6 @@ Result<void> PodTree::visitChildren(const std::string& path, const ChildVisitor&
 
 std::unique_ptr<MachineReader> PodTree::machine() const {
   return std::make_unique<ProcStat>(mounts_.proc);
-}
-
-std::string PodTree::findContainer(std::string_view id) const {
-  for (const auto& [path, pod] : pods_) {
-    for (const ContainerCgroup& container : pod.containers) {
-      if (container.id == id) return container.path;
-    }
-  }
-  return findBelow("", id, 0);
-}
-
-std::string PodTree::findBelow(const std::string& path, std::string_view id, int depth) const {
-  if (depth > kMaxDepth || id.empty()) return {};
-  for (const Entry& entry : list(path)) {
-    std::string child = path + "/" + entry.name;
-    if (entry.name.find("conmon") == std::string::npos &&
-        entry.name.find(id) != std::string::npos) {
-      return child;
-    }
-    std::string found = findBelow(child, id, depth + 1);
-    if (!found.empty()) return found;
-  }
-  return {};
 }
 
 Result<void> PodTree::readable() const {

@@ -32,7 +32,7 @@ struct ContainerCgroup {
   std::string id;
   std::string path;  // below the hierarchies, with a leading slash
   Runtime runtime = Runtime::kUnknown;
-  std::uint64_t inode = 0;  // a cgroup made anew under the same name has another
+  std::uint64_t inode = 0;  // a cgroup made again under the same name has another inode
 
   friend bool operator==(const ContainerCgroup&, const ContainerCgroup&) = default;
 };
@@ -48,27 +48,27 @@ struct PodCgroup {
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-// Where the pods are. The Kubernetes one is PodTree; a host without it names cgroups of its own;
-// a model has them in memory.
+// A source of pods. On Kubernetes it is PodTree; a host without Kubernetes names its own cgroups; a
+// model has its cgroups in memory.
 class PodSource {
  public:
   virtual ~PodSource() = default;
-  // A cgroup by its path, "/" for the root: those of pods() at least, and what visitChildren()
-  // tells of where the source knows it. Fails where it is gone, or not yet there in every
-  // hierarchy.
+  // A cgroup by its path, "/" for the root: at least those of pods(), and those that
+  // visitChildren() reports where the source knows them. Fails if the cgroup is gone, or is not in
+  // every hierarchy yet.
   virtual Result<std::unique_ptr<CgroupReader>> open(const std::string& path) const = 0;
   // By path. Valid until the next scan or refresh.
   virtual const std::map<std::string, PodCgroup>& pods() const = 0;
-  // Looks again at what changed since the last call; true if pods() differs.
+  // Reads again what changed since the last call; true if pods() differs.
   virtual bool refresh(MonotonicTime now) = 0;
-  // Looks at everything at the next refresh.
+  // Makes the next refresh read everything.
   virtual void distrust() = 0;
-  // The cgroups directly below one, pods or not, in any order; "" is the root. An inode of 0 is not
-  // known. Without a tree of its own, a source tells what leads to its pods.
+  // The cgroups directly below one, pods or not, in any order; "" is the root. An inode of 0 is
+  // unknown. A source without a tree of its own reports the cgroups that lead to its pods.
   virtual Result<void> visitChildren(const std::string& path, const ChildVisitor& visit) const;
   // What the CPUs of the machine do; null where the source cannot know it.
   virtual std::unique_ptr<MachineReader> machine() const { return nullptr; }
-  // Whether the place in which pods are looked for can be read; the error says why not.
+  // Whether the root of the search for pods can be read; the error says why not.
   virtual Result<void> readable() const { return {}; }
   // The layouts in use, for a person; nothing where there is only one way.
   virtual std::vector<std::string> layouts() const { return {}; }
@@ -78,7 +78,7 @@ class PodTree final : public PodSource {
  public:
   explicit PodTree(Mounts mounts, DirectoryWatch::Method watch = DirectoryWatch::Method::kInotify);
 
-  // Walks everything. Directories that cannot be read are counted and passed over.
+  // Walks the whole tree. Directories that cannot be read are counted and skipped.
   void scan();
 
   // Lists only directories that changed. Walks everything every minute (every five seconds while
@@ -92,10 +92,6 @@ class PodTree final : public PodSource {
 
   const Mounts& mounts() const { return mounts_; }
   const std::map<std::string, PodCgroup>& pods() const override { return pods_; }
-
-  // A container by its id: in a pod, or anywhere else in the tree (found by a walk). Empty if it
-  // is nowhere.
-  std::string findContainer(std::string_view id) const;
 
   Result<void> readable() const override;
   // "cgroup v2, systemd driver, containerd, below /kubelet.slice". A pod without containers counts
@@ -120,7 +116,6 @@ class PodTree final : public PodSource {
                          std::vector<ContainerCgroup>& found) const;
   template <class Lost>
   void forgetPods(const std::string& below, Lost lost);
-  std::string findBelow(const std::string& path, std::string_view id, int depth) const;
 
   Mounts mounts_;
   DirectoryWatch watch_;

@@ -119,7 +119,6 @@ TEST_P(EachLayout, IsFound) {
   EXPECT_EQ(pod.containers[0].runtime, layout.runtime);
   EXPECT_EQ(pod.containers[0].path, "/" + layout.pod + "/" + leaf)
       << "statistics are read at the container, not below it";
-  EXPECT_EQ(pods.findContainer(kId), pod.containers[0].path);
   ASSERT_EQ(pods.layouts().size(), 1u);
   EXPECT_NE(pods.layouts()[0].find(layout.said), std::string::npos) << pods.layouts()[0];
   EXPECT_EQ(pods.unreadable(), 0u);
@@ -143,7 +142,6 @@ TEST(PodTree, AnEmptyHostHasNone) {
   EXPECT_FALSE(pods.refresh(MonotonicTime(seconds(1))));
   EXPECT_TRUE(pods.pods().empty());
   EXPECT_TRUE(pods.layouts().empty());
-  EXPECT_EQ(pods.findContainer(kId), "");
 }
 
 TEST(PodTree, APodWithoutContainersIsNoLayoutOfItsOwn) {
@@ -169,15 +167,6 @@ TEST(PodTree, SaysWhetherItsRootCanBeRead) {
   const Result<void> gone = pods.readable();
   ASSERT_FALSE(gone);
   EXPECT_NE(gone.error().message().find(tree.root()), std::string::npos) << gone.error().message();
-}
-
-TEST(PodTree, FindsAContainerOutsideAnyPodByItsId) {
-  V2Host tree;
-  tree.makeCgroup("strange/runtime-" + kId + ".service/payload");
-  PodTree pods(tree.mounts());
-  pods.scan();
-  EXPECT_TRUE(pods.pods().empty());
-  EXPECT_EQ(pods.findContainer(kId), "/strange/runtime-" + kId + ".service");
 }
 
 class EachWatch : public ::testing::TestWithParam<DirectoryWatch::Method> {};

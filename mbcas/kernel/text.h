@@ -14,7 +14,7 @@ std::unexpected<Error> notUnderstood(std::string_view what, std::string_view lin
 // Cuts the text up to the next `separator` off the front of `rest`.
 std::string_view cut(std::string_view& rest, char separator);
 
-// The whole of the text is one number.
+// The whole text has to be one number.
 bool toNumber(std::string_view text, std::uint64_t& number);
 
 // The one line of a file that holds one value.

@@ -41,7 +41,7 @@ void DirectoryWatch::remove(const std::string& key) {
   const auto entry = entries_.find(key);
   if (entry == entries_.end()) return;
   if (entry->second.watch >= 0) {
-    // Fails harmlessly where the kernel has dropped it with the directory.
+    // Fails without harm where the kernel has removed the watch with the directory.
     ::inotify_rm_watch(inotify_.get(), entry->second.watch);
     keys_.erase(entry->second.watch);
   } else {

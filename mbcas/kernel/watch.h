@@ -1,10 +1,10 @@
 // Notices that subdirectories of some directories came or went, without listing them again.
 //
-// inotify tells it at no cost per directory. It can be unavailable (limits on instances and
-// watches are per user and shared) and does not reach across every kind of mount, so the link
-// count of the directories is a second witness: in a cgroup file system it is 2 + the number of
-// subdirectories. (Their modification time is none: it never changes.) Counts are compared at
-// every poll where inotify could not be had, and on request otherwise.
+// inotify reports changes at no cost per directory. It can be unavailable (limits on instances and
+// watches are per user and shared) and does not reach across every kind of mount, so the link count
+// of the directories is a second witness: in a cgroup file system it is 2 + the number of
+// subdirectories. (Their modification time is none: it never changes.) Counts are compared at every
+// poll where inotify could not be had, and on request otherwise.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class DirectoryWatch {
 
   explicit DirectoryWatch(Method preferred = Method::kInotify);
 
-  // Watches a directory from now on: list it after, not before. Again for one that was removed
-  // and made anew. `key` is what changed() reports.
+  // Watches a directory from now on. List the directory after this call, not before. Call again for
+  // a directory that was removed and made again. `key` is what changed() reports.
   void add(const std::string& key, const std::string& directory);
   void remove(const std::string& key);
 

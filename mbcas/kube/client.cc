@@ -71,7 +71,7 @@ ApiError transportError(const HttpOutcome& outcome) {
       break;
     case HttpEnd::kTooLarge:
       error.reason = ApiError::kTooLarge;
-      error.message = "the answer is larger than its bound";
+      error.message = "the response exceeds its size limit";
       break;
     case HttpEnd::kStopped:
       error.reason = ApiError::kCancelled;
@@ -257,7 +257,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
     if (wait > left(*active_.at(id))) {
       ApiError error;
       error.reason = ApiError::kTimeout;
-      error.message = "too many requests are in line before it";
+      error.message = "too many requests are queued before this one";
       return finish(id, apiFailure(std::move(error)));
     }
     active_.at(id)->timer = loop_.after(wait, [self = weak_from_this(), id, authorization] {

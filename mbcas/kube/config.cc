@@ -260,7 +260,7 @@ Result<ClientConfig> loadKubeconfig(const KubeconfigSource& source) {
     read += read.empty() ? path : ", " + path;
   }
   if (read.empty()) {
-    return failure(fmt::format("no kubeconfig found (looked at: {})",
+    return failure(fmt::format("no kubeconfig found (searched: {})",
                                files.empty() ? "nothing" : fmt::format("{}", files.front())));
   }
   try {

@@ -1,5 +1,5 @@
 // Workers that bring objects to their wanted state, one key at a time. Level-based: the function is
-// given a name, not an event, and looks at how things are now.
+// given a name, not an event, and reads the present state.
 //
 //   Controller controller(clock, {.name = "widgets", .workers = 2}, [&](const std::string& key) {
 //     ...
@@ -28,7 +28,7 @@ class Metrics;
 class Reconciled {
  public:
   static Reconciled done() { return {}; }
-  static Reconciled again(Nanos after) {  // look again later, though nothing failed
+  static Reconciled again(Nanos after) {  // reconcile again later, though nothing failed
     Reconciled result;
     result.after_ = after;
     return result;

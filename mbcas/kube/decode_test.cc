@@ -374,10 +374,10 @@ TEST(Kinds, DecodeTheirFields) {
   EXPECT_EQ(formatRfc3339(lease->renewed, TimePrecision::kMicros), "2026-01-01T00:00:00.500000Z");
 
   const auto range = decoded<LimitRange>(R"({"metadata":{"name":"l"},"spec":{"limits":[
-    {"type":"Container","max":{"cpu":"2"},"default":{"cpu":"500m"},"defaultRequest":{"cpu":0.1},
+    {"type":"Container","max":{"cpu":"2"},"min":{"cpu":0.1},
      "maxLimitRequestRatio":{"cpu":"4"}}]}})");
   EXPECT_EQ(range->limits[0].max.cpu(), 2000_m);
-  EXPECT_EQ(range->limits[0].default_request.cpu(), 100_m);
+  EXPECT_EQ(range->limits[0].min.cpu(), 100_m);
   EXPECT_EQ(range->limits[0].max_limit_request_ratio.cpu(), 4000_m);
 
   const auto quota = decoded<ResourceQuota>(R"({"metadata":{"name":"q"},
@@ -387,12 +387,10 @@ TEST(Kinds, DecodeTheirFields) {
   EXPECT_EQ(quota->scopes[0], "NotTerminating");
 
   const auto hpa = decoded<HorizontalPodAutoscaler>(R"({"metadata":{"name":"h"},"spec":{
-    "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"minReplicas":2,
-    "maxReplicas":9,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":
-    {"type":"Utilization","averageUtilization":60}}}]},"status":{"currentReplicas":3}})");
+    "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
+    "metrics":[{"type":"Resource","resource":{"name":"cpu","target":
+    {"type":"Utilization","averageUtilization":60}}}]}})");
   EXPECT_EQ(hpa->target.name, "web");
-  EXPECT_EQ(hpa->min_replicas, 2);
-  EXPECT_EQ(hpa->current_replicas, 3);
   EXPECT_EQ(hpa->metrics[0].average_utilization, 60);
   EXPECT_TRUE(hpa->scalesOnCpu());
 

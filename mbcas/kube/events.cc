@@ -5,10 +5,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <random>
 
 #include "mbcas/base/json_writer.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/base/time.h"
 #include "mbcas/kube/client.h"
 #include "mbcas/kube/types.h"
@@ -136,7 +136,7 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
   void close() { closed_ = true; }
 
   bool admit() {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (pending_ >= kMaxQueue) {
       ++dropped_;
       return false;
@@ -145,12 +145,13 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
     return true;
   }
   std::uint64_t dropped() {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     return dropped_;
   }
   bool flush(Nanos timeout) {
-    std::unique_lock lock(mutex_);
-    return idle_.wait_for(lock, timeout, [this] { return pending_ == 0; });
+    MutexLock lock(mutex_);
+    return idle_.wait_for(lock.native(), timeout,
+                          [this] MBCAS_REQUIRES(mutex_) { return pending_ == 0; });
   }
 
   void enqueue(Note note) {
@@ -206,7 +207,7 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
     queue_.pop_front();
     sending_ = false;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       --pending_;
       if (lost) ++dropped_;
       idle_.notify_all();
@@ -264,10 +265,10 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
   int tries_ = 0;
   bool closed_ = false;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable idle_;
-  std::size_t pending_ = 0;    // guarded by mutex_
-  std::uint64_t dropped_ = 0;  // guarded by mutex_
+  std::size_t pending_ MBCAS_GUARDED_BY(mutex_) = 0;
+  std::uint64_t dropped_ MBCAS_GUARDED_BY(mutex_) = 0;
 };
 
 EventRecorder::EventRecorder(Client& client, std::string component)

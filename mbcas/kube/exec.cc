@@ -88,8 +88,7 @@ ApiResult<int> readExecStatus(std::string text) {
       });
     });
   });
-  if (!parsed)
-    return apiFailure(broken("the end of the program is told as " + text.substr(0, 200)));
+  if (!parsed) return apiFailure(broken("not an exit status: " + text.substr(0, 200)));
   if (success) return 0;
   if (error.reason == "NonZeroExitCode" && code && *code != 0) return *code;
   if (error.reason.empty()) error.reason = "InternalError";
@@ -146,7 +145,7 @@ struct Exec::Stream {
         break;
       case kStatus:
         if (status.size() + content.size() > kLongestStatus) {
-          return failure("the end of the program is told in too many words");
+          return failure("the exit status of the program is too long");
         }
         status += content;
         break;

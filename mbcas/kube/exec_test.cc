@@ -263,8 +263,10 @@ TEST_F(ExecTest, ServersThatDoOtherThings) {
        "the connection ended before the program did"},
       {[](const std::string& head) { return switching(head, "v5.channel.k8s.io"); },
        "the connection ended before the program did"},
-      {[](const std::string&) { return "SSH-2.0\r\n\r\n"s; }, "no answer of HTTP/1.1: \"SSH-2.0\""},
-      {[](const std::string&) { return ""s; }, "the connection ended before the answer did"},
+      {[](const std::string&) { return "SSH-2.0\r\n\r\n"s; },
+       "not an HTTP/1.1 response: \"SSH-2.0\""},
+      {[](const std::string&) { return ""s; },
+       "the connection ended before the end of the response"},
   };
   for (const Case& each : cases) {
     const ByteServer server([&](ByteServer::Connection& connection, const std::string& head) {

@@ -15,13 +15,13 @@
 #include <deque>
 #include <list>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/metrics.h"
 
 namespace mbcas::kube {
@@ -137,7 +137,7 @@ class HealthServer::Impl {
   void stop() {
     if (!server_.joinable()) return;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       ending_ = true;
     }
     ordered_.notify_one();
@@ -174,9 +174,10 @@ class HealthServer::Impl {
   // --- the thread of the pages ---
 
   void makePages() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      ordered_.wait(lock, [this] { return ending_ || !orders_.empty(); });
+      ordered_.wait(lock.native(),
+                    [this] MBCAS_REQUIRES(mutex_) { return ending_ || !orders_.empty(); });
       if (ending_) return;
       const auto [id, page] = orders_.front();
       orders_.pop_front();
@@ -253,7 +254,7 @@ class HealthServer::Impl {
   bool takeMade() {
     std::uint64_t count = 0;
     (void)!::read(wake_, &count, sizeof count);
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, text] : made_) {
       for (Connection& connection : connections_) {
         if (connection.id == id) connection.answer.swap(text);
@@ -309,7 +310,7 @@ class HealthServer::Impl {
     } else if (path == "/readyz") {
       connection.answer = answer(ready_);
     } else if (const auto page = pages_.find(path); page != pages_.end()) {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       orders_.emplace_back(connection.id, &page->second);
       ordered_.notify_one();
     } else {
@@ -324,12 +325,12 @@ class HealthServer::Impl {
   Connections connections_;
   std::uint64_t next_id_ = 1;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable ordered_;
-  // Guarded by mutex_.
-  bool ending_ = false;
-  std::deque<std::pair<std::uint64_t, const Page*>> orders_;  // of connections
-  std::vector<std::pair<std::uint64_t, std::string>> made_;
+  bool ending_ MBCAS_GUARDED_BY(mutex_) = false;
+  std::deque<std::pair<std::uint64_t, const Page*>> orders_
+      MBCAS_GUARDED_BY(mutex_);  // of connections
+  std::vector<std::pair<std::uint64_t, std::string>> made_ MBCAS_GUARDED_BY(mutex_);
 };
 
 HealthServer::HealthServer(Metrics& metrics) : impl_(std::make_unique<Impl>(metrics)) {}

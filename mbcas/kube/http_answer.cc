@@ -52,7 +52,7 @@ Result<void> HttpAnswer::head(std::string_view text) {
   if (http) first.remove_prefix(9);
   if (!http || first.size() < 3 || (first.size() > 3 && first[3] != ' ') ||
       !parseAll(first.substr(0, 3), status_) || status_ < 100) {
-    return failure(fmt::format("no answer of HTTP/1.1: \"{}\"", quoted(whole)));
+    return failure(fmt::format("not an HTTP/1.1 response: \"{}\"", quoted(whole)));
   }
   headers_.clear();
   text.remove_prefix(std::min(text.size(), whole.size() + 2));
@@ -117,7 +117,7 @@ Result<bool> HttpAnswer::take(std::string_view& piece) {
       // The end may lie across two pieces.
       const std::size_t end = partial_.find("\r\n\r\n", before - std::min<std::size_t>(before, 3));
       if (end == std::string::npos) {
-        if (partial_.size() > kLongestHead) return failure("the head of the answer is too long");
+        if (partial_.size() > kLongestHead) return failure("the head of the response is too long");
         piece = {};
         return true;
       }
@@ -142,7 +142,7 @@ Result<bool> HttpAnswer::take(std::string_view& piece) {
       if (!whole || !*whole) return whole ? Result<bool>(true) : whole;
       const std::string_view size = trimmed(std::string_view(text).substr(0, text.find(';')));
       if (!parseAll(size, left_, 16)) {
-        return failure(fmt::format("no size of a chunk: \"{}\"", quoted(text)));
+        return failure(fmt::format("not the size of a chunk: \"{}\"", quoted(text)));
       }
       state_ = left_ == 0 ? State::kTrailer : State::kChunk;
       return true;
@@ -163,7 +163,7 @@ Result<bool> HttpAnswer::take(std::string_view& piece) {
     case State::kComplete:
       break;
   }
-  return failure("more came than belongs to the answer");
+  return failure("data after the end of the response");
 }
 
 Result<bool> HttpAnswer::receive(std::string_view piece) {
@@ -176,7 +176,7 @@ Result<bool> HttpAnswer::receive(std::string_view piece) {
 
 Result<void> HttpAnswer::finish() const {
   if (state_ == State::kComplete || state_ == State::kUntilEnd) return {};
-  return failure("the connection ended before the answer did");
+  return failure("the connection ended before the end of the response");
 }
 
 }  // namespace mbcas::kube

@@ -73,10 +73,10 @@ TEST(HttpAnswerTest, HeadersByTheirName) {
 
 TEST(HttpAnswerTest, RefusesWhatIsNoAnswer) {
   for (const auto& [bytes, error] : std::vector<std::pair<std::string, std::string>>{
-           {"SSH-2.0-OpenSSH\r\n\r\n", "no answer of HTTP/1.1: \"SSH-2.0-OpenSSH\""},
-           {"HTTP/1.1 99 Low\r\n\r\n", "no answer of HTTP/1.1: \"HTTP/1.1 99 Low\""},
-           {"HTTP/1.1 2000\r\n\r\n", "no answer of HTTP/1.1: \"HTTP/1.1 2000\""},
-           {"HTTP/2 200\r\n\r\n", "no answer of HTTP/1.1: \"HTTP/2 200\""},
+           {"SSH-2.0-OpenSSH\r\n\r\n", "not an HTTP/1.1 response: \"SSH-2.0-OpenSSH\""},
+           {"HTTP/1.1 99 Low\r\n\r\n", "not an HTTP/1.1 response: \"HTTP/1.1 99 Low\""},
+           {"HTTP/1.1 2000\r\n\r\n", "not an HTTP/1.1 response: \"HTTP/1.1 2000\""},
+           {"HTTP/2 200\r\n\r\n", "not an HTTP/1.1 response: \"HTTP/2 200\""},
            {"HTTP/1.1 200 OK\r\nwithout\x01 end\r\n\r\n", "no header: \"without? end\""},
            {"HTTP/1.1 200 OK\r\nName : x\r\n\r\n", "no header: \"Name : x\""},
            {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "no length: \"-1\""},
@@ -84,21 +84,21 @@ TEST(HttpAnswerTest, RefusesWhatIsNoAnswer) {
             "no length: \"1, 2\""},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "an unknown coding: \"gzip\""},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-            "no size of a chunk: \"x\""},
+            "not the size of a chunk: \"x\""},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
             "a chunk is longer than its size"},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\n",
             "a line of a chunk ends without a carriage return"},
            {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
-            "the connection ended before the answer did"},
-           {"HTTP/1.1 200 OK\r\nContent-Le", "the connection ended before the answer did"},
+            "the connection ended before the end of the response"},
+           {"HTTP/1.1 200 OK\r\nContent-Le", "the connection ended before the end of the response"},
        }) {
     EXPECT_EQ(read(bytes).error, error);
   }
   EXPECT_EQ(read("HTTP/1.1 200 OK\r\nx: " + std::string(70'000, 'x')).error,
-            "the head of the answer is too long");
+            "the head of the response is too long");
   EXPECT_EQ(read("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", 100).error,
-            "more came than belongs to the answer");
+            "data after the end of the response");
 }
 
 TEST(HttpAnswerTest, WhoTakesTheBodyCanEndIt) {

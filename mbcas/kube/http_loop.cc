@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "mbcas/base/mutex.h"
+
 namespace mbcas::kube {
 namespace {
 
@@ -53,7 +55,7 @@ struct Upgrade {
   HttpAnswer answer;
   std::string unsent;
   curl_socket_t socket = CURL_SOCKET_BAD;  // once it is connected
-  bool announced = false;                  // `upgraded` was told
+  bool announced = false;                  // `upgraded` was called
 };
 
 struct Exchange {
@@ -248,7 +250,7 @@ class HttpLoop::Impl {
 
   void post(std::function<void()> run) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       posted_.push_back(std::move(run));
     }
     if (!onLoop()) curl_multi_wakeup(multi_);
@@ -342,7 +344,7 @@ class HttpLoop::Impl {
   void runPosted() {
     std::vector<std::function<void()>> now;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       now.swap(posted_);
     }
     for (std::function<void()>& run : now) run();
@@ -367,7 +369,7 @@ class HttpLoop::Impl {
     for (const auto& [id, timer] : timers_) wake = std::min(wake, timer.when);
     for (const auto& [id, exchange] : exchanges_) wake = std::min(wake, deadlineOf(*exchange));
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!posted_.empty()) wake = now;
     }
     return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(wake - now));
@@ -570,7 +572,7 @@ class HttpLoop::Impl {
     outcome.end = endOf(code, *exchange);
     outcome.retry_after = exchange->retry_after;
     if (outcome.end == HttpEnd::kTimeout && exchange->error[0] == '\0') {
-      outcome.message = "nothing came for too long";
+      outcome.message = "no data arrived for too long";
     } else if (outcome.end != HttpEnd::kComplete) {
       outcome.message = exchange->error[0] != '\0' ? exchange->error : curl_easy_strerror(code);
     }
@@ -579,8 +581,8 @@ class HttpLoop::Impl {
   }
 
   CURLM* multi_;
-  std::mutex mutex_;
-  std::vector<std::function<void()>> posted_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::function<void()>> posted_ MBCAS_GUARDED_BY(mutex_);
   std::atomic<Id> next_id_ = 1;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::thread::id> thread_id_;

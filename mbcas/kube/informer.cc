@@ -5,9 +5,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/metrics.h"
 #include "mbcas/kube/watch_stream.h"
 
@@ -69,7 +69,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
 
   void start() {
     {
-      const std::scoped_lock lock(seen_mutex_);
+      const MutexLock lock(seen_mutex_);
       if (health_.started) return;
       health_.started = true;
       health_.progress = client_.clock().monotonic();
@@ -80,7 +80,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   void stop() {
     input(watch_input::Stop{});
     handlers_.clear();
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     health_.started = false;
   }
 
@@ -88,24 +88,24 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   bool hasSynced() const { return synced_; }
   WatchPhase phase() const { return shown_phase_; }
   WatchHealth health() const {
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     return health_;
   }
   std::vector<PassedOver> passedOver() const {
     std::vector<PassedOver> objects;
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     objects.reserve(passed_over_.objects.size());
     for (const auto& [key, object] : passed_over_.objects) objects.push_back(object);
     return objects;
   }
   void expose(Metrics& metrics) const {
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     metrics.watchState(std::string(kind_.name), passed_over_.objects.size(),
                        health_.stuckFor(client_.clock().monotonic()));
   }
   bool waitForSync(Nanos timeout) {
-    std::unique_lock lock(sync_mutex_);
-    return sync_changed_.wait_for(lock, timeout, [this] { return synced_.load(); });
+    MutexLock lock(sync_mutex_);
+    return sync_changed_.wait_for(lock.native(), timeout, [this] { return synced_.load(); });
   }
 
  private:
@@ -271,14 +271,14 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   }
 
   void progressed() {
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     health_.progress = client_.clock().monotonic();
     health_.failing_since.reset();
     health_.last_error.clear();
   }
 
   void failing(std::string error) {
-    const std::scoped_lock lock(seen_mutex_);
+    const MutexLock lock(seen_mutex_);
     if (!health_.failing_since) health_.failing_since = client_.clock().monotonic();
     health_.last_error = std::move(error);
   }
@@ -302,7 +302,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
       return;
     }
     {
-      const std::scoped_lock lock(seen_mutex_);
+      const MutexLock lock(seen_mutex_);
       forget(passed_over_, name);
     }
     tell(deleted ? store_.erase(object) : store_.put(object));
@@ -324,7 +324,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     tell(store_.erase(name));
     PassedOverSet now;
     {
-      const std::scoped_lock lock(seen_mutex_);
+      const MutexLock lock(seen_mutex_);
       now = passed_over_;
     }
     if (deleted) {
@@ -343,7 +343,7 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   void passOver(PassedOverSet now) {
     PassedOverSet before;
     {
-      const std::scoped_lock lock(seen_mutex_);
+      const MutexLock lock(seen_mutex_);
       before = std::exchange(passed_over_, now);
     }
     if (!options_.on_error) return;
@@ -372,10 +372,10 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
     passOver(std::exchange(collected_passed_over_, {}));
     progressed();
     {
-      const std::scoped_lock lock(seen_mutex_);
+      const MutexLock lock(seen_mutex_);
       health_.synced = true;
     }
-    const std::scoped_lock lock(sync_mutex_);
+    const MutexLock lock(sync_mutex_);
     synced_ = true;
     sync_changed_.notify_all();
   }
@@ -401,13 +401,13 @@ class WatchCache::Impl : public std::enable_shared_from_this<WatchCache::Impl> {
   Client::Id call_ = 0;
   HttpLoop::Id timer_ = 0;
 
-  mutable std::mutex seen_mutex_;
-  WatchHealth health_;         // guarded by seen_mutex_
-  PassedOverSet passed_over_;  // guarded by seen_mutex_, written on the loop
+  mutable Mutex seen_mutex_;
+  WatchHealth health_ MBCAS_GUARDED_BY(seen_mutex_);
+  PassedOverSet passed_over_ MBCAS_GUARDED_BY(seen_mutex_);  // written on the loop
 
   std::atomic<bool> synced_ = false;
   std::atomic<WatchPhase> shown_phase_ = WatchPhase::kStopped;
-  std::mutex sync_mutex_;
+  Mutex sync_mutex_;
   std::condition_variable sync_changed_;
 };
 

@@ -80,13 +80,13 @@ class WatchCache {
 
   void addIndex(std::string name, Store::IndexFunction function);
   // Called on the loop, in order, after the store has changed. Must not wait for anything. A
-  // handler that is added after start() is first told of all that is there.
+  // handler that is added after start() first gets all that is there.
   void addHandler(std::function<void(const Change&)> handler);
 
   void start();
   void stop();  // no handler runs after it returns
 
-  // The first complete set is in the store and handlers have been told.
+  // The first complete set is in the store and has been passed to the handlers.
   bool hasSynced() const;
   bool waitForSync(Nanos timeout) const;
 

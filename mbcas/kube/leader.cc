@@ -228,7 +228,7 @@ Result<void> LeaderElector::start() {
 void LeaderElector::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     release_ = true;
   }
   thread_.request_stop();
@@ -236,17 +236,17 @@ void LeaderElector::stop() {
 }
 
 bool LeaderElector::leads() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return leads_until_ && client_.clock().monotonic() < *leads_until_;
 }
 
 Nanos LeaderElector::sinceLastTry() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_try_ ? client_.clock().monotonic() - *last_try_ : Nanos(0);
 }
 
 void LeaderElector::setLeads(std::optional<MonotonicTime> until) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   leads_until_ = until;
   if (options_.metrics != nullptr) options_.metrics->leading(options_.name, until.has_value());
 }
@@ -261,7 +261,7 @@ void LeaderElector::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     Nanos delay = rules_.attempt(chance(random));
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       last_try_ = client_.clock().monotonic();
     }
     if (rules_.holder() != leader) {
@@ -283,13 +283,13 @@ void LeaderElector::run(const std::stop_token& stop) {
     if (const std::optional<MonotonicTime> by = rules_.renewBy()) {
       delay = std::min(delay, std::max(Nanos(0), *by - client_.clock().monotonic()));
     }
-    std::unique_lock lock(mutex_);
-    woken_.wait_for(lock, stop, delay, [] { return false; });
+    MutexLock lock(mutex_);
+    woken_.wait_for(lock.native(), stop, delay, [] { return false; });
   }
   setLeads(std::nullopt);
   bool release = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     release = release_;
   }
   if (release) rules_.release();

@@ -15,12 +15,12 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/api_error.h"
 #include "mbcas/kube/types.h"
 
@@ -102,7 +102,7 @@ struct LeaderCallbacks {
   // We led and do no longer: stop guarded work at once; the usual thing is to end the process.
   std::function<void()> on_lost;
   std::function<void(const std::string& identity)> on_new_leader;  // empty: no one leads
-  // The lease could not be read or written, and why; told when the reason changes.
+  // The lease could not be read or written, and why; reported when the reason changes.
   std::function<void(const std::string& why)> on_trouble{};
 };
 
@@ -131,11 +131,11 @@ class LeaderElector {
   LeaderCallbacks callbacks_;
   std::unique_ptr<LeaseStorage> storage_;
   LeaderRules rules_;  // the thread's
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable_any woken_;
-  std::optional<MonotonicTime> leads_until_;  // guarded by mutex_
-  std::optional<MonotonicTime> last_try_;     // guarded by mutex_
-  bool release_ = false;                      // guarded by mutex_
+  std::optional<MonotonicTime> leads_until_ MBCAS_GUARDED_BY(mutex_);
+  std::optional<MonotonicTime> last_try_ MBCAS_GUARDED_BY(mutex_);
+  bool release_ MBCAS_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };
 

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <list>
 #include <map>
-#include <mutex>
+
+#include "mbcas/base/mutex.h"
 
 namespace mbcas::kube {
 namespace {
@@ -43,8 +44,8 @@ const Buckets& reconcileBuckets() {
 
 struct Metrics::Impl {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  std::mutex mutex;
-  std::list<std::function<void()>> refreshers;  // guarded by mutex
+  Mutex mutex;
+  std::list<std::function<void()>> refreshers MBCAS_GUARDED_BY(mutex);
   std::list<std::function<std::string()>> texts;
 
   Family<prometheus::Counter>& counter(const char* name, const char* help) {
@@ -82,7 +83,7 @@ struct Metrics::Impl {
   Family<prometheus::Gauge>& active_workers =
       gauge("controller_runtime_active_workers", "Workers that are reconciling.");
   Family<prometheus::Gauge>& max_workers =
-      gauge("controller_runtime_max_concurrent_reconciles", "Workers that there are.");
+      gauge("controller_runtime_max_concurrent_reconciles", "Number of workers.");
   Family<prometheus::Gauge>& master =
       gauge("leader_election_master_status", "1 if this process leads, 0 if it stands by.");
   Family<prometheus::Counter>& watch_restarts =
@@ -157,10 +158,10 @@ void Metrics::watchState(const std::string& kind, std::size_t passed_over, Nanos
 }
 
 std::shared_ptr<void> Metrics::beforeExposition(std::function<void()> refresh) {
-  const std::scoped_lock lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto place = impl_->refreshers.insert(impl_->refreshers.end(), std::move(refresh));
   return {nullptr, [impl = impl_.get(), place](void*) {
-            const std::scoped_lock inner(impl->mutex);
+            const MutexLock inner(impl->mutex);
             impl->refreshers.erase(place);
           }};
 }
@@ -175,7 +176,7 @@ void Metrics::addText(std::function<std::string()> text) {
 
 std::string Metrics::text() {
   {
-    const std::scoped_lock lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     for (const auto& [kind, watch] : impl_->watches) {
       watch.passed_over->Set(0);
       watch.stuck->Set(0);

@@ -18,6 +18,7 @@ void addChanges(const ObjectPtr& before, const ObjectPtr& after, bool late,
 }  // namespace
 
 void Store::addIndex(std::string name, IndexFunction function) {
+  const WriterLock lock(mutex_);
   indexes_[std::move(name)].function = std::move(function);
 }
 
@@ -46,7 +47,7 @@ void Store::unindex(const ObjectPtr& object) {
 
 std::vector<Change> Store::put(const ObjectPtr& object) {
   std::vector<Change> changes;
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   ObjectPtr before;
   if (const auto found = objects_.find(object); found != objects_.end()) {
     before = *found;
@@ -60,7 +61,7 @@ std::vector<Change> Store::put(const ObjectPtr& object) {
 }
 
 std::vector<Change> Store::erase(const ObjectPtr& last_state) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   const auto found = objects_.find(last_state);
   if (found == objects_.end()) return {};
   const auto taken = objects_.extract(found);
@@ -78,7 +79,7 @@ std::vector<Change> Store::erase(ObjectName name) {
 std::vector<Change> Store::replace(ObjectSet objects) {
   std::vector<Change> changes;
   changes.reserve(objects.size());
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   for (const ObjectPtr& before : objects_) {
     if (!objects.contains(before)) addChanges(before, nullptr, true, changes);
   }
@@ -114,18 +115,18 @@ ObjectPtr Store::known(ObjectPtr object) const {
 }
 
 ObjectPtr Store::find(std::string_view name_space, std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = objects_.find(ObjectName{name_space, name});
   return found == objects_.end() ? nullptr : *found;
 }
 
 std::vector<ObjectPtr> Store::list() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return {objects_.begin(), objects_.end()};
 }
 
 std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::string& value) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = indexes_.find(index);
   if (found == indexes_.end()) return {};
   const Index& in = found->second;
@@ -141,7 +142,7 @@ std::vector<ObjectPtr> Store::byIndex(const std::string& index, const std::strin
 }
 
 std::size_t Store::size() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return objects_.size();
 }
 

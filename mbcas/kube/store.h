@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/object.h"
 
 namespace mbcas::kube {
@@ -85,12 +85,12 @@ class Store {
     // again.
     std::unordered_map<std::size_t, std::vector<ObjectPtr>> objects;
   };
-  void index(const ObjectPtr& object);
-  void unindex(const ObjectPtr& object);
+  void index(const ObjectPtr& object) MBCAS_REQUIRES(mutex_);
+  void unindex(const ObjectPtr& object) MBCAS_REQUIRES(mutex_);
 
-  mutable std::shared_mutex mutex_;
-  ObjectSet objects_;
-  std::map<std::string, Index> indexes_;
+  mutable SharedMutex mutex_;
+  ObjectSet objects_ MBCAS_GUARDED_BY(mutex_);
+  std::map<std::string, Index> indexes_ MBCAS_GUARDED_BY(mutex_);
 };
 
 }  // namespace mbcas::kube

@@ -131,8 +131,6 @@ void decodeLimitRange(LimitRange& range, std::string_view key, JsonCursor value)
         if (part == "type") item.type = range.arena.text(field.text());
         if (part == "min") item.min = Amounts::decode(field);
         if (part == "max") item.max = Amounts::decode(field);
-        if (part == "default") item.default_limit = Amounts::decode(field);
-        if (part == "defaultRequest") item.default_request = Amounts::decode(field);
         if (part == "maxLimitRequestRatio") item.max_limit_request_ratio = Amounts::decode(field);
       });
       items.push_back(item);
@@ -193,10 +191,6 @@ void decodeHpa(HorizontalPodAutoscaler& hpa, std::string_view key, JsonCursor va
   if (key != "spec" && key != "status") return;
   value.members([&](std::string_view name, JsonCursor field) {
     if (name == "scaleTargetRef") hpa.target = decodeTarget(hpa.arena, field);
-    if (name == "minReplicas") hpa.min_replicas = int32(field);
-    if (name == "maxReplicas") hpa.max_replicas = int32(field);
-    if (name == "currentReplicas") hpa.current_replicas = int32(field);
-    if (name == "desiredReplicas") hpa.desired_replicas = int32(field);
     if (name == "metrics") {
       std::vector<HorizontalPodAutoscaler::Metric> metrics;
       field.elements(
@@ -241,9 +235,6 @@ void decodePdb(PodDisruptionBudget& pdb, std::string_view key, JsonCursor value)
   if (key != "spec" && key != "status") return;
   value.members([&](std::string_view name, JsonCursor field) {
     if (name == "selector") pdb.selector = LabelSelector::decode(pdb.arena, field);
-    if (name == "minAvailable") pdb.min_available = pdb.arena.text(field.scalar());
-    if (name == "maxUnavailable") pdb.max_unavailable = pdb.arena.text(field.scalar());
-    if (name == "disruptionsAllowed") pdb.disruptions_allowed = int32(field);
     if (name == "currentHealthy") pdb.current_healthy = int32(field);
     if (name == "desiredHealthy") pdb.desired_healthy = int32(field);
   });

@@ -173,8 +173,6 @@ struct LimitRange : Object {
     Str type;  // Container, Pod, PersistentVolumeClaim
     Amounts min;
     Amounts max;
-    Amounts default_limit;
-    Amounts default_request;
     Amounts max_limit_request_ratio;  // "cpu: 2" reads as 2000 millicores
   };
   List<Item> limits;
@@ -212,10 +210,6 @@ struct HorizontalPodAutoscaler : Object {  // autoscaling/v2
     Amounts average_value;                 // as CPU
   };
   TargetReference target;
-  std::int32_t min_replicas = 1;
-  std::int32_t max_replicas = 0;
-  std::int32_t current_replicas = 0;
-  std::int32_t desired_replicas = 0;
   List<Metric> metrics;
   bool scalesOnCpu() const;
   static const Kind& kind();
@@ -252,9 +246,6 @@ struct LabelSelector {
 struct PodDisruptionBudget : Object {
   using Object::Object;
   LabelSelector selector;
-  Str min_available;  // "2" or "50%"; empty if absent
-  Str max_unavailable;
-  std::int32_t disruptions_allowed = 0;
   std::int32_t current_healthy = 0;
   std::int32_t desired_healthy = 0;
   static const Kind& kind();

@@ -114,7 +114,7 @@ Result<void> WebSocketReader::header() {
   }
   final_ = (byte(0) & 0x80U) != 0;
   const unsigned op = byte(0) & 0x0FU;
-  if (op > 10 || (op > 2 && op < 8)) return failure(fmt::format("no frame has the code {}", op));
+  if (op > 10 || (op > 2 && op < 8)) return failure(fmt::format("unknown code of a frame: {}", op));
   op_ = static_cast<WebSocketOp>(op);
   if (isControl(op_)) {
     if (!final_ || left_ > kLongestControl) {

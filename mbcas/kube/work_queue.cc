@@ -111,7 +111,7 @@ WorkQueue::WorkQueue(const Clock& clock, QueueOptions options)
     : clock_(clock), options_(std::move(options)), rules_(options_) {
   if (options_.metrics == nullptr) return;
   metrics_refresher_ = options_.metrics->beforeExposition([this] {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const MonotonicTime now = clock_.monotonic();
     Nanos unfinished{0};
     Nanos longest{0};
@@ -131,7 +131,7 @@ WorkQueue::~WorkQueue() {
 void WorkQueue::add(const std::string& key) {
   bool added = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     added = rules_.add(key, clock_.monotonic());
   }
   if (options_.metrics != nullptr && added) options_.metrics->queueAdded(options_.name);
@@ -140,7 +140,7 @@ void WorkQueue::add(const std::string& key) {
 
 void WorkQueue::addAfter(const std::string& key, Nanos delay) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     rules_.addAfter(key, delay, clock_.monotonic());
   }
   changed_.notify_one();
@@ -148,7 +148,7 @@ void WorkQueue::addAfter(const std::string& key, Nanos delay) {
 
 void WorkQueue::retry(const std::string& key) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     rules_.retry(key, clock_.monotonic());
   }
   if (options_.metrics != nullptr) options_.metrics->queueRetried(options_.name);
@@ -156,12 +156,12 @@ void WorkQueue::retry(const std::string& key) {
 }
 
 void WorkQueue::forget(const std::string& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   rules_.forget(key);
 }
 
 std::optional<std::string> WorkQueue::get() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     const MonotonicTime now = clock_.monotonic();
     if (std::optional<QueueRules::Taken> taken = rules_.take(now)) {
@@ -172,9 +172,9 @@ std::optional<std::string> WorkQueue::get() {
     // A key in work may come back into line even now.
     if (rules_.isShutDown() && rules_.working() == 0) return std::nullopt;
     if (const std::optional<MonotonicTime> due = rules_.nextDue()) {
-      changed_.wait_for(lock, *due - now);
+      changed_.wait_for(lock.native(), *due - now);
     } else {
-      changed_.wait(lock);
+      changed_.wait(lock.native());
     }
   }
 }
@@ -182,7 +182,7 @@ std::optional<std::string> WorkQueue::get() {
 void WorkQueue::done(const std::string& key) {
   Nanos took{0};
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     took = rules_.done(key, clock_.monotonic());
   }
   if (options_.metrics != nullptr) options_.metrics->queueDone(options_.name, took);
@@ -191,29 +191,31 @@ void WorkQueue::done(const std::string& key) {
 
 void WorkQueue::shutDown() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     rules_.shutDown();
   }
   changed_.notify_all();
 }
 
 void WorkQueue::drain() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   rules_.shutDown();
   changed_.notify_all();
-  changed_.wait(lock, [this] { return rules_.waiting() == 0 && rules_.working() == 0; });
+  changed_.wait(lock.native(), [this] MBCAS_REQUIRES(mutex_) {
+    return rules_.waiting() == 0 && rules_.working() == 0;
+  });
 }
 
 void WorkQueue::abandon() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     rules_.abandon();
   }
   changed_.notify_all();
 }
 
 Nanos WorkQueue::longestInWork() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const MonotonicTime now = clock_.monotonic();
   Nanos longest{0};
   for (const auto& [key, since] : rules_.inWork()) longest = std::max(longest, now - since);
@@ -221,7 +223,7 @@ Nanos WorkQueue::longestInWork() const {
 }
 
 std::size_t WorkQueue::waiting() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return rules_.waiting();
 }
 

@@ -2,12 +2,10 @@
 //   - a key is never with two workers at once: added while it is worked on, it is handed out again
 //     after done();
 //   - a key that is added many times before a worker takes it is taken once;
-//   - the most urgent first, and of equally urgent ones, as all are unless told otherwise, the
-//   first
-//     that came; of several delayed adds of a key the earliest counts;
+//   - the most urgent key comes first, and of equally urgent ones (by default all are) the one that
+//     was added first; of several delayed adds of a key the earliest counts;
 //   - retry() waits longer each time, per key, until forget();
-//   - after shutDown() nothing is accepted, what waits in line is still handed out, and get()
-//   returns
+//   - after shutDown() nothing is accepted, keys in line are still handed out, and get() returns
 //     nothing once the line is empty.
 #pragma once
 
@@ -16,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +22,7 @@
 #include <utility>
 
 #include "mbcas/base/clock.h"
+#include "mbcas/base/mutex.h"
 #include "mbcas/kube/token_bucket.h"
 
 namespace mbcas::kube {
@@ -139,9 +137,9 @@ class WorkQueue {
  private:
   const Clock& clock_;
   const QueueOptions options_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  QueueRules rules_;  // guarded by mutex_
+  QueueRules rules_ MBCAS_GUARDED_BY(mutex_);
   std::shared_ptr<void> metrics_refresher_;
 };
 

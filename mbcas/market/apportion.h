@@ -58,9 +58,9 @@ void selectSmallestIds(std::span<Contender> contenders, std::ptrdiff_t winners, 
                    });
 }
 
-// Sets cpu of every part so that they add up to `amount`. Of equal remainders the smaller id, as
-// told by id_of(pod), comes first. Needs total > 0, the sum of the weights, with at least two bits
-// of Wide to spare; amount < 2^41.
+// Sets cpu of every part so that they add up to `amount`. Among equal remainders the smaller id,
+// id_of(pod), comes first. Needs total > 0, the sum of the weights, with at least two bits of Wide
+// to spare; amount < 2^41.
 template <class Wide, class IdOf>
 void apportion(std::span<Part<Wide>> parts, const Wide& total, std::int64_t amount,
                std::vector<Contender>& contenders, const IdOf& id_of) {

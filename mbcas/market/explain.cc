@@ -14,7 +14,7 @@ std::string millicores(Millicores amount) {
   return fmt::format("{}m", amount.count());
 }
 
-// What a bid or weight was good for at the price.
+// What a bid or weight bought at the price.
 std::string purchase(const Problem& problem, const Pod& pod, double bid, double price) {
   const bool above_min = problem.objective == Objective::kBargaining && pod.min > Millicores(0);
   return fmt::format("{}{}", millicores(bid / price),

@@ -23,9 +23,9 @@ namespace mbcas::market {
 // A hundred thousand pods take a third of it.
 inline constexpr std::size_t kLongestJson = std::size_t{32} << 20;
 
-// A problem that validate() accepts, or an error that names the field. Input from anybody: it is
-// bounded in length, depth and number of pods, and what a field may be is checked before it is
-// kept.
+// A problem that validate() accepts, or an error that names the field. The input may come from
+// anyone, so it is bounded in length, depth and number of pods, and every field is checked before
+// it is stored.
 Result<Problem> parseProblem(std::string_view json);
 
 std::string toJson(const Problem& problem);

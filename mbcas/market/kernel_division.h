@@ -14,7 +14,7 @@
 // t for all siblings, which is the welfare clearing of the market (solver.h) with the weights as
 // bids. So there is one clearing for each inner cgroup, top-down. What a cgroup wants is what its
 // subtree demands within its caps. test/kernel/division_test.cc compares this with the real kernel.
-// One thing is left out: the kernel divides each CPU separately, so a group of one thread next to
+// One effect is left out: the kernel divides each CPU separately, so a group of one thread next to
 // groups of many has less or more than this.
 //
 // Pure: no I/O, clock, log, randomness or global state. Time is linear in the number of nodes.
@@ -57,7 +57,7 @@ struct CgroupNode {
   friend bool operator==(const CgroupNode&, const CgroupNode&) = default;
 };
 
-// Remembers nothing but its memory: any sequence of trees gives the same answers. It allocates
+// Keeps no state but its buffers, so any sequence of trees gives the same answers. It allocates
 // nothing once it has seen a tree with as many nodes and as many siblings. Not for use by two
 // threads at once.
 class KernelDivision {
@@ -65,21 +65,18 @@ class KernelDivision {
   // What each node gets, in the order of the input; an inner cgroup: the sum of its subtree. Valid
   // until the next call.
   //
-  // - The sum of the top level is min(capacity, what all of them want), and no node has more than
-  // its
+  // - The sum of the top level is min(capacity, what all nodes want), and no node has more than its
   //   cap or than its subtree can use.
-  // - Amounts are whole microcores: demands and caps are rounded to the nearest, and what rounding
-  // a
-  //   division leaves goes to the largest fractions. So the order of siblings matters by one
-  //   microcore at most for each level of the tree.
+  // - Amounts are whole microcores: demands and caps are rounded to the nearest, and the rest that
+  //   rounding leaves in a division goes to the largest fractions. So the order of siblings matters
+  //   by one microcore at most for each level of the tree.
   // - A node with demand and children: its own tasks are one more sibling of its children, of
-  // weight
-  //   kTaskWeight together. In the kernel each of these tasks competes by itself, with the weight
-  //   of its nice value (and only cgroup v1 and the root of v2 allow such tasks). A caller that
-  //   knows them gives each a node of its own, with one thread. What the own tasks get is what the
+  //   weight kTaskWeight together. In the kernel each of these tasks competes by itself, with the
+  //   weight of its nice value (and only cgroup v1 and the root of v2 allow such tasks). A caller
+  //   that knows them gives each a node of its own, with one thread. The own tasks get what the
   //   node gets less the sum of its children.
-  // - A capacity that is not a number counts as 0; one above 2^40 microcores, a million cores, as
-  //   that. A cgroup with kMostPods children or more gives them nothing.
+  // - A capacity that is not a number counts as 0; a capacity above 2^40 microcores (a million
+  //   cores) counts as that. A cgroup with kMostPods children or more gives them nothing.
   std::span<const double> divide(double capacity, std::span<const CgroupNode> nodes);
 
  private:

@@ -35,8 +35,8 @@ class Level {
         unit_(unit),
         guess_(static_cast<double>(amount) / (toDouble(bids) * unit.value())) {}
 
-  // The sign of bid * t - room. Doubles decide unless they are too close to call: their error is
-  // below 2^-50, and where they differ by less than 2^-45 the true difference fits a Wide.
+  // The sign of bid * t - room. Doubles decide unless they are too close: their error is below
+  // 2^-50, and where they differ by less than 2^-45 the true difference fits a Wide.
   int compare(double bid, std::int64_t room) const {
     const int sign = compareDoubles(bid * guess_, static_cast<double>(room));
     if (sign != 0) [[likely]]
@@ -64,7 +64,7 @@ class Level {
  private:
   static constexpr double kDoubt = 0x1p-46;
   static int compareDoubles(double a, double b) {
-    // Not by branches, which nothing could predict.
+    // Without branches, because no predictor could guess them.
     return static_cast<int>(a > b * (1 + kDoubt)) - static_cast<int>(a < b * (1 - kDoubt));
   }
   template <class Difference>

@@ -32,7 +32,7 @@ bool isBid(double bid) {
   return std::bit_cast<std::uint64_t>(bid + 0.0) < std::bit_cast<std::uint64_t>(kLargestBid);
 }
 
-// Asked of every pod of every problem, and nearly always true.
+// Evaluated for every pod of every problem, and nearly always true.
 bool isWellFormed(const Pod& pod) {
   const auto min = static_cast<std::uint64_t>(pod.min.count());
   const auto guarantee = static_cast<std::uint64_t>(pod.guarantee.count());
@@ -110,7 +110,7 @@ struct Solver::Workspace {
   // Pods that compete on the same terms: those that bid, those with a weight only, the others. Each
   // tier gets its mins first and then what the tiers before it cannot use.
   struct Tier {
-    std::vector<Buyer> all;  // the first `count` are meant
+    std::vector<Buyer> all;  // the first `count` are in use
     std::size_t count = 0;
     std::int64_t min_sum = 0;
     std::int64_t max_sum = 0;
@@ -181,7 +181,8 @@ double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, Bi
   for (const Buyer& buyer : tier.buyers()) {
     const bool at_max = (level.compare(buyer.bid, buyer.most) >= 0) | (buyer.least == buyer.most);
     const bool at_min = !at_max & (level.compare(buyer.bid, buyer.least) <= 0);
-    // Who is at a bound is as good as random: selecting is cheaper than mispredicted branching.
+    // Which buyers are at a bound is as good as random, so selecting is cheaper than a mispredicted
+    // branch.
     const std::int64_t settled = at_max ? buyer.max() : at_min ? buyer.min() : buyer.base;
     const Bound bound = at_max ? Bound::kMax : at_min ? Bound::kMin : Bound::kNone;
     clearing.pods[buyer.pod] = {Millicores(settled), bound, basis};
@@ -195,7 +196,7 @@ double Solver::Workspace::shareTier(const Problem& problem, const Tier& tier, Bi
           std::max(price_to_leave_min, buyer.bid / static_cast<double>(buyer.least));
     }
   }
-  // Everybody at a bound: the next millicore would go to the first to leave its min.
+  // Every buyer is at a bound: the next millicore would go to the first one to leave its min.
   const std::span between(parts.data(), between_end);
   if (between.empty()) return price_to_leave_min;
 

@@ -17,7 +17,7 @@
 // with f_i = min_i (kBargaining) or f_i = 0 (kWelfare). It is x_i = clamp(f_i + bid_i / price,
 // min_i, max_i) at the one price where the sum meets the capacity; docs/market.md has the proof.
 //
-// - Every millicore that somebody can use is given out: the sum is min(capacity, sum of max) unless
+// - Every millicore that some pod can use is given out: the sum is min(capacity, sum of max) unless
 //   the mins alone exceed the capacity.
 // - Pods that bid 0 get their min, and share by weight (the same formula with the weight for the
 //   bid) what is left when every bidder has its max. Pods with neither come last and share equally.
@@ -47,7 +47,7 @@
 namespace mbcas::market {
 
 // What a problem may hold. A bid or weight below the smallest counts as 0: a demand that decays
-// exponentially gets there without anybody meaning it.
+// exponentially gets there without being meant to.
 inline constexpr Millicores kLargestAmount{std::int64_t{1} << 40};  // of capacity, min, guarantee
 inline constexpr double kLargestBid = 0x1p64;                       // exclusive; of weights too
 inline constexpr double kSmallestBid = 0x1p-64;
@@ -133,7 +133,7 @@ Result<void> validate(const Problem& problem);
 Result<Clearing> clear(const Problem& problem);
 
 // Solves without allocating once it has seen a problem as large. Not for use by two threads at
-// once; it remembers nothing but its memory, so any sequence of problems gives the same answers.
+// once. It keeps no state but its buffers, so any sequence of problems gives the same answers.
 class Solver {
  public:
   Solver();
@@ -141,8 +141,8 @@ class Solver {
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;
 
-  // Fails exactly when validate() does, except that it does not look for repeated ids (that would
-  // cost more than the solution); pods that share an id are told apart by their place in the input.
+  // Fails exactly when validate() does, except that repeated ids are not detected (that would cost
+  // more than the solution); pods that share an id are distinguished by their place in the input.
   // On failure `clearing` is unspecified.
   [[nodiscard]] Result<void> solve(const Problem& problem, Clearing& clearing);
 

@@ -123,7 +123,7 @@ void Loop::assembleMachine(std::span<const Participant> participants) {
     cgroup.threads = signals.threads;
     cgroup.inner = signals.kind == sense::CgroupSignals::Kind::kInner;
     if (signals.kind == sense::CgroupSignals::Kind::kTasks) {
-      // Each task competes for itself; as many as run at once count.
+      // Each task competes for itself; the number of tasks that run at once counts.
       cgroup.id += "/*";
       cgroup.weight *= std::max(1.0, std::ceil(signals.usage.cores()));
     }
@@ -133,7 +133,8 @@ void Loop::assembleMachine(std::span<const Participant> participants) {
     }
     if (signals.cpus && signals.usage > Millicores(0)) input_.divisible = false;
   }
-  // A pod whose cgroup is not in the tree makes the tree useless: the law knows another way.
+  // A pod whose cgroup is not in the tree makes the tree useless. The law then decides without a
+  // tree.
   if (found != participants.size()) input_.machine.clear();
 }
 

@@ -10,7 +10,7 @@
 //   MarkReader reader;                                 // the agent
 //   const News news = reader.read(annotation);         // each mark is news once
 //
-// A mark says only which objects to read again. Whoever could forge one would cause reads.
+// A mark says only which objects to read again. A forged mark would only cause reads.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -45,7 +45,8 @@ class Marks {
 
   void add(std::string_view node, std::string_view uid, MonotonicTime now);
   // What the Lease of the node should say. The first text for a node says "everything", because an
-  // earlier writer may have left marks that nobody has read, or may have ended before it left one.
+  // earlier writer may have left marks that no agent has read, or may have ended before it left
+  // one.
   std::string text(std::string_view node, MonotonicTime now);
   void forget(const std::string& node) { nodes_.erase(node); }
 

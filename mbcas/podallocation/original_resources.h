@@ -6,9 +6,9 @@
 //
 //   mbcas.io/original-resources: {"main":{"request":"100m","limit":"500m"},"proxy":{"limit":"1"}}
 //
-// Whoever may patch pods may have written the annotation, so policy::wayBack() believes it only
-// where the status is missing, and only within what policy allows. Both hold CPU only: nothing else
-// is ever changed.
+// Any account that may patch pods may have written the annotation, so policy::wayBack() believes it
+// only where the status is missing, and only within what policy allows. Both hold CPU only: nothing
+// else is ever changed.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,7 @@ using podallocation::OriginalCpu;
 
 constexpr Millicores kUnbounded{std::int64_t{1} << 40};
 
-// A bound, and what set it.
+// A bound, and its origin.
 struct Named {
   Millicores value;
   std::string by;
@@ -46,7 +46,7 @@ std::string rangeName(const LimitRange& range) {
   return fmt::format("LimitRange {}", range.meta.name.view());
 }
 
-// An annotation that is no positive quantity says nothing.
+// An annotation that is not a positive quantity has no effect.
 std::optional<Millicores> cpuAnnotation(const kube::Pod& pod, std::string_view key) {
   const std::optional<std::string_view> text = kube::find(pod.meta.annotations, key);
   if (!text) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<Millicores> hpaFloor(const kube::HorizontalPodAutoscaler& hpa, Mil
   return floor;
 }
 
-// CPU of the pod's other containers that run beside the managed ones.
+// CPU of the pod's other containers, which run next to the managed ones.
 struct Others {
   Millicores limits;
   Millicores requests;
@@ -177,7 +177,7 @@ void clampToDeclarable(const kube::Pod& pod, const NamespaceObjects& objects,
 // Collects the containers that can be managed; why none can, if so.
 Apart takeContainers(const kube::Pod& pod, const NamespaceObjects& objects, PodPolicy& policy,
                      Named& ceiling) {
-  Apart obstacle{"it has no container to manage"};
+  Apart obstacle{"the pod has no container to manage"};
   for (const kube::Container& container : pod.containers) {
     if (std::optional<Apart> apart = leftAlone(container)) {
       if (container.role != kube::ContainerRole::kInit) {
@@ -204,7 +204,7 @@ Apart takeContainers(const kube::Pod& pod, const NamespaceObjects& objects, PodP
 
 Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Settings& settings,
               PodPolicy& policy) {
-  Named floor{settings.law.min_cpu, "the least that any pod has"};
+  Named floor{settings.law.min_cpu, "the minimum for every pod"};
   Millicores requests = sumOf(policy.containers, &ManagedContainer::floor);
   std::string name = policy.requests_follow ? "LimitRange" : "its request";
   if (!policy.requests_follow && wouldBeGuaranteedAtRequests(pod, policy)) {
@@ -217,9 +217,10 @@ Named floorOf(const kube::Pod& pod, const NamespaceObjects& objects, const Setti
   eachItem(objects, "Pod", [&](const LimitRange& range, const LimitRange::Item& item) {
     if (item.min.cpu()) floor.atLeast(*item.min.cpu() - others.limits, rangeName(range));
   });
-  // What a tenant writes on its own objects keeps a limit at most where the pod's author declared
-  // it: more would take CPU from the pods of others. And it counts only where limits are trimmed to
-  // what pods need. Where a pod is bound for one that matters more, only its request protects it.
+  // A floor that a tenant writes on its own objects keeps a limit no higher than the pod's author
+  // declared it: more would take CPU from the pods of others. Such a floor counts only where limits
+  // are trimmed to what pods need. Where a pod is bound for a pod that matters more, only its
+  // request protects it.
   const bool trims =
       settings.law.reclaim == control::Reclaim::kAlways || control::isClassic(settings.law);
   const auto at_most_declared = [&](Millicores cpu) { return std::min(cpu, policy.declared()); };
@@ -362,7 +363,7 @@ PodPolicy judgePod(const kube::Pod& pod, const podallocation::PodAllocation* all
                               original.error().message()),
                   false, "correct the annotation, or set the pod's CPU by hand and remove it"});
   }
-  if (pod.node.empty()) return alone({"it is not on a node yet", false});
+  if (pod.node.empty()) return alone({"the pod is not on a node yet", false});
   if (node == nullptr) return alone({fmt::format("node {} is not known", pod.node.view()), false});
 
   policy.managed = true;

@@ -1,6 +1,6 @@
-// From the objects of a cluster to what may be done with a pod: left alone and why, or managed
-// between a floor and a ceiling. Everything but quotas, which concern all pods of a namespace
-// together: see quota.h.
+// Derives from the objects of a cluster what may be done with a pod: it is left alone for a reason,
+// or managed between a floor and a ceiling. Everything but quotas, which concern all pods of a
+// namespace together: see quota.h.
 //
 //   PodPolicy policy = judgePod(pod, allocation, namespace_objects, node, settings);
 //   if (!policy.managed) say(policy.reason);
@@ -47,7 +47,7 @@ struct PodPolicy {
   bool managed = false;
   bool let_go = false;  // left alone, and what was changed is to be restored
   std::string reason;   // why it is left alone, or what sets its bounds
-  std::string remedy;   // left alone: what its owner could do about it; empty: nothing
+  std::string remedy;   // left alone: what the owner could do about that; empty: nothing
   // What restores the pod; empty: MBCAS has not changed it. Of every pod.
   std::vector<podallocation::OriginalCpu> original;
   // The rest is of managed pods. Sums are over the managed containers.
@@ -63,8 +63,8 @@ struct PodPolicy {
   Millicores request() const;
 };
 
-// The cluster's mode, or the namespace's own. A mode that nobody knows is off: its writer wanted
-// less than full.
+// The cluster's mode, or the namespace's own. An unknown mode counts as off: its writer wanted less
+// than full.
 Mode effectiveMode(const kube::Namespace& name_space, const Settings& settings);
 
 // The original as the allocation's status records it, which only the controller can write; empty if

@@ -42,7 +42,7 @@ TEST(Bounds, OfAPlainBurstablePod) {
   EXPECT_EQ(policy.limit(), 500_m);
   EXPECT_EQ(policy.mode, Mode::kFull);
   EXPECT_FALSE(policy.disruption_blocked);
-  EXPECT_EQ(policy.reason, "floor: the least that any pod has; ceiling: node n1");
+  EXPECT_EQ(policy.reason, "floor: the minimum for every pod; ceiling: node n1");
 }
 
 TEST(Bounds, FloorIsTheRequest) {

@@ -12,7 +12,7 @@ namespace mbcas::policy {
 using kube::Pod;
 using kube::QosClass;
 
-// What a PodAllocation can say.
+// The bounds of a PodAllocation.
 constexpr std::size_t kMostContainers = 100;
 constexpr Millicores kMostCpu{10'000'000};
 
@@ -37,7 +37,7 @@ std::optional<Apart> leftAlone(const kube::Container& container) {
 
 namespace {
 
-// Either place says no.
+// Opted out in either place.
 bool saysNo(const kube::ObjectMeta& meta) {
   return kube::find(meta.annotations, kManaged) == "false" ||
          kube::find(meta.labels, kManaged) == "false";
@@ -46,8 +46,8 @@ bool saysNo(const kube::ObjectMeta& meta) {
 }  // namespace
 
 std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
-  if (pod.meta.beingDeleted()) return Apart{"it is being deleted", false};
-  if (pod.terminal()) return Apart{"it has finished", false};
+  if (pod.meta.beingDeleted()) return Apart{"the pod is being deleted", false};
+  if (pod.terminal()) return Apart{"the pod has finished", false};
   const std::string_view name_space = pod.meta.namespace_;
   const std::vector<std::string>& excluded = settings.excluded_namespaces;
   if (std::find(excluded.begin(), excluded.end(), name_space) != excluded.end()) {
@@ -60,11 +60,11 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
                  .remedy = fmt::format("remove {} from the pod", kManaged)};
   }
   if (pod.saturated()) {
-    return Apart{"it asks for more CPU or memory than can be counted", false,
+    return Apart{"the pod asks for more CPU or memory than can be counted", false,
                  "give its containers requests and limits that a machine can have"};
   }
   if (pod.containers.size() > kMostContainers) {
-    return Apart{fmt::format("it has more than {} containers", kMostContainers), false};
+    return Apart{fmt::format("the pod has more than {} containers", kMostContainers), false};
   }
   for (const kube::Container& container : pod.containers) {
     if (std::max(container.limits.cpu(), container.requests.cpu()) > kMostCpu) {
@@ -76,7 +76,7 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
   if (pod.mirror()) return Apart{"static pod: the API cannot change it", false};
   if (pod.windows) return Apart{"Windows pods cannot be resized", false};
   if (pod.pod_level_resources) {
-    return Apart{"it has resources at the level of the pod", false,
+    return Apart{"the pod has resources at pod level", false,
                  "declare resources on its containers, not on the pod"};
   }
   if (pod.qos == QosClass::kBestEffort) {
@@ -90,7 +90,7 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
                                        kManageGuaranteed)};
   }
   if (!pod.nodeSupportsResize()) {
-    return Apart{"its node does not support in-place resize", false,
+    return Apart{"the node does not support in-place resize", false,
                  "update its node: kubelet 1.33 or later, and a runtime that reports resources "
                  "(containerd 1.6.9 or later)"};
   }
@@ -100,9 +100,9 @@ std::optional<Apart> leftAlone(const Pod& pod, const Settings& settings) {
 std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
                                const Settings& settings) {
   if (std::optional<Apart> apart = leftAlone(pod, settings)) return apart;
-  if (objects.name_space == nullptr) return Apart{"its namespace is not known yet", false};
+  if (objects.name_space == nullptr) return Apart{"the namespace is not known yet", false};
   if (objects.name_space->phase == "Terminating") {
-    return Apart{"its namespace is being deleted", false};
+    return Apart{"the namespace is being deleted", false};
   }
   if (saysNo(objects.name_space->meta)) {
     return Apart{
@@ -130,7 +130,7 @@ std::optional<Apart> leftAlone(const Pod& pod, const NamespaceObjects& objects,
     for (const kube::Container& container : pod.containers) {
       if (container.role != kube::ContainerRole::kInit && vpa->activeOnCpu(container.name)) {
         const std::string_view vpa_name = vpa->meta.name;
-        return Apart{.why = fmt::format("the VerticalPodAutoscaler {} manages it", vpa_name),
+        return Apart{.why = fmt::format("the VerticalPodAutoscaler {} manages the pod", vpa_name),
                      .remedy = fmt::format("set the updateMode of {} to Off, or its "
                                            "controlledResources to [memory]",
                                            vpa_name)};

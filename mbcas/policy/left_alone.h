@@ -10,17 +10,17 @@ namespace mbcas::policy {
 
 struct Apart {
   std::string why;
-  // It is ours no longer: what was changed is to be restored. False where nothing can be done (any
-  // more) or too little is known.
+  // The pod is no longer managed: what was changed is to be restored. False where nothing can be
+  // done (any more) or too little is known.
   bool let_go = true;
   std::string remedy{};  // what its owner could do to have it managed; empty: nothing
 };
-// Why the pod is left alone, as far as it tells by itself; nothing if it is not.
+// Why the pod is left alone, as far as the pod itself shows; nothing if it is managed.
 std::optional<Apart> leftAlone(const kube::Pod& pod, const Settings& settings);
-// The same with what its namespace says, whatever its containers are.
+// The same, and what the namespace of the pod says, whatever its containers are.
 std::optional<Apart> leftAlone(const kube::Pod& pod, const NamespaceObjects& objects,
                                const Settings& settings);
-// Why one container is, of a pod that is not.
+// Why one container of a managed pod is left alone.
 std::optional<Apart> leftAlone(const kube::Container& container);
 
 // "true" or "false" in the annotation, or else the label, of that name.

@@ -1,4 +1,4 @@
-// What users write on their objects to tell MBCAS how to treat them.
+// The labels and annotations by which users control how MBCAS treats their objects.
 #pragma once
 
 #include <string_view>

@@ -92,7 +92,7 @@ Millicores quotaHeadroom(Millicores hard, const std::vector<QuotaMember>& member
 }
 
 std::vector<Millicores> quotaShares(Millicores hard, const std::vector<QuotaMember>& members) {
-  // What managed containers cannot change is taken off first.
+  // The part that managed containers cannot change is deducted first.
   Millicores fixed;
   Millicores declared;
   std::vector<std::size_t> managed;
@@ -121,7 +121,7 @@ std::vector<Millicores> quotaShares(Millicores hard, const std::vector<QuotaMemb
   }
   const std::vector<Millicores> first = solve(wanted);
 
-  // What nobody wants now is shared too, so that a surge need not wait for the next clearing.
+  // CPU that no pod wants now is shared too, so that a surge need not wait for the next clearing.
   market::Problem spare = wanted;
   for (std::size_t k = 0; k < managed.size(); ++k) {
     spare.pods[k].min = first[k];

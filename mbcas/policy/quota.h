@@ -1,9 +1,10 @@
-// A namespace's quota on CPU limits, as a market among its pods on all nodes: capacity is the quota
-// less headroom for rollouts, each pod asks for what its agent wants for it, and gets a share that
-// becomes part of its ceiling. The shares together fit the quota, so the API server has nothing to
-// refuse.
+// A namespace's quota on CPU limits, as a market among its pods on all nodes. The capacity is the
+// quota less headroom for rollouts. Each pod asks for the limit that its agent wants, and gets a
+// share that becomes part of its ceiling. The shares together fit the quota, so the API server has
+// nothing to refuse.
 //
-// Nobody is pushed below what he both declared and wants: headroom and shares hold raises back.
+// No pod drops below the smaller of its declared and its wanted limit: headroom and shares only
+// hold raises back.
 #pragma once
 
 #include <optional>
@@ -25,7 +26,7 @@ struct CpuQuota {
 // nothing if it does not limit it.
 std::optional<CpuQuota> cpuQuota(const kube::ResourceQuota& quota, std::string_view resource);
 
-// Whether the quota's scopes include the pod. Scopes that cannot be told from the pod do.
+// Whether the quota's scopes include the pod. Scopes that the pod does not show include it.
 bool covers(const kube::ResourceQuota& quota, const kube::Pod& pod);
 
 // What a quota counts for the pod: the sum of the limits of its containers in the spec or, where

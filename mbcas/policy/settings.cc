@@ -69,7 +69,7 @@ std::vector<std::string> parseNames(std::string_view text) {
   return names;
 }
 
-// Stores what was parsed, or passes the error on.
+// Stores the parsed value, or returns the error.
 template <class Value, class Target>
 Result<void> store(Result<Value> parsed, Target& target) {
   if (!parsed) return failure(std::move(parsed).error());
@@ -266,7 +266,9 @@ Result<ParsedSettings> parseSettings(const SettingsData& data) {
   Result<void> valid = control::validate(settings.law);
   if (!valid) return failure(std::move(valid).error());
   if (settings.silence < std::chrono::seconds(20)) {
-    return failure("silence: agents speak every 10s; less than 20s would call them dead");
+    return failure(
+        "silence: agents renew their Leases every 10s; with less than 20s, healthy agents would "
+        "count as silent");
   }
   if (settings.sample_interval < std::chrono::milliseconds(100)) {
     return failure("sample-interval: less than 100ms");

@@ -1,5 +1,5 @@
-// What can be set for the whole cluster. The controller publishes it in the ConfigMap mbcas of its
-// own namespace, under the names of the flags, and agents follow it, so that both agree.
+// The settings of the whole cluster. The controller publishes them in the ConfigMap mbcas of its
+// own namespace, under the names of the flags, and agents follow the ConfigMap, so that both agree.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ enum class Mode : std::uint8_t {
 std::string_view name(Mode mode);
 Result<Mode> parseMode(std::string_view text);
 
-// Within which group pods on scarce nodes are helped; see fairness.h.
+// Within which group pods on scarce nodes are helped; see siblings.h.
 enum class Fairness : std::uint8_t { kOff, kNamespace, kWorkload };
 std::string_view name(Fairness fairness);
 
@@ -54,7 +54,7 @@ using SettingsData = std::map<std::string, std::string, std::less<>>;
 
 struct ParsedSettings {
   Settings settings;
-  std::vector<std::string> unknown;  // keys that nobody here knows, perhaps mistyped
+  std::vector<std::string> unknown;  // unknown keys, perhaps mistyped
 };
 // Keys that are absent keep the defaults of the profile. An error names the key.
 Result<ParsedSettings> parseSettings(const SettingsData& data);

@@ -1,4 +1,4 @@
-// What a pod can learn from the other pods of its workload, and what it owes to them.
+// What a pod can learn from the other pods of its workload, and the fair weights among them.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class WorkloadMemory {
   std::map<std::string, Level, std::less<>> levels_;
 };
 
-// One pod of a group that is to fare alike on all nodes.
+// One pod of a group whose pods should get equal treatment on all nodes.
 struct GroupMember {
   Millicores in_force;
   Millicores wanted;

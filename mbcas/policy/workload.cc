@@ -5,7 +5,7 @@
 namespace mbcas::policy {
 namespace {
 
-// "web" of the ReplicaSet "web-5d9c7b8f6"; empty if nothing made it.
+// "web" of the ReplicaSet "web-5d9c7b8f6"; empty for a ReplicaSet without an owner.
 std::string_view ownerOfReplicaSet(const kube::Pod& pod, std::string_view replica_set) {
   for (const std::string_view label : {"pod-template-hash", "rollouts-pod-template-hash"}) {
     const std::optional<std::string_view> hash = kube::find(pod.meta.labels, label);

@@ -1,4 +1,4 @@
-// Which workload a pod belongs to, told from the pod alone.
+// The workload that a pod belongs to, derived from the pod alone.
 #pragma once
 
 #include <optional>

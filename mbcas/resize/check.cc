@@ -1,4 +1,4 @@
-// A request held against a pod, and the patch that it becomes.
+// Checks a request against a pod, and makes the patch.
 #include <fmt/format.h>
 
 #include <algorithm>

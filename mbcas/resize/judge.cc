@@ -51,7 +51,7 @@ Outcome progress(const Pod& pod, const Attempt& attempt) {
     return Outcome{.verdict = verdict, .message = std::move(message)};
   };
   if (pod.meta.uid != attempt.uid) {
-    return outcome(Verdict::kGone, "another pod has its name now");
+    return outcome(Verdict::kGone, "another pod has this name now");
   }
   if (pod.meta.beingDeleted()) return outcome(Verdict::kGone, "the pod is being deleted");
   if (pod.terminal()) return outcome(Verdict::kGone, "the pod has finished");
@@ -59,7 +59,7 @@ Outcome progress(const Pod& pod, const Attempt& attempt) {
     return outcome(Verdict::kAccepted, "an older version of the pod");
   }
   if (!isNoOp(pod, {.containers = attempt.containers})) {
-    return outcome(Verdict::kSuperseded, "somebody else has changed the same resources since");
+    return outcome(Verdict::kSuperseded, "another writer has changed the same resources since");
   }
   if (pod.node.empty()) return outcome(Verdict::kAccepted, "the pod is not scheduled yet");
 
@@ -72,12 +72,12 @@ Outcome progress(const Pod& pod, const Attempt& attempt) {
   }
   if (const kube::ResizeCondition running = pod.resizeInProgress(); running.present) {
     return outcome(Verdict::kAccepted,
-                   describe(running.reason == "Error" ? "the kubelet failed and tries again"
-                                                      : "the kubelet is at it",
+                   describe(running.reason == "Error" ? "the kubelet failed and retries"
+                                                      : "the kubelet is applying the resize",
                             running));
   }
   if (!speaksOf(pod.observed_generation, pod, attempt)) {
-    return outcome(Verdict::kAccepted, "the kubelet has not seen it yet");
+    return outcome(Verdict::kAccepted, "the kubelet has not seen the resize yet");
   }
   if (std::string what = missing(pod, attempt); !what.empty()) {
     return outcome(Verdict::kAccepted, std::move(what));

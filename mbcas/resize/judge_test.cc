@@ -61,12 +61,12 @@ TEST(Judge, NotYet) {
     EXPECT_FALSE(isFinal(outcome.verdict));
     return outcome.message;
   };
-  EXPECT_EQ(so_far({.observed = 1}), "the kubelet has not seen it yet");
+  EXPECT_EQ(so_far({.observed = 1}), "the kubelet has not seen the resize yet");
   EXPECT_EQ(so_far({.actual = "200m"}), "container main still has the limit 200m");
   EXPECT_EQ(so_far({.conditions = condition("PodResizeInProgress", "", 2)}),
-            "the kubelet is at it: because");
+            "the kubelet is applying the resize: because");
   EXPECT_EQ(so_far({.conditions = condition("PodResizeInProgress", "Error", 2)}),
-            "the kubelet failed and tries again: because");
+            "the kubelet failed and retries: because");
   EXPECT_EQ(so_far({.generation = 1, .spec = "200m"}), "an older version of the pod");
   EXPECT_EQ(so_far({.conditions = condition("PodResizePending", "Infeasible", 1)}),
             "an earlier resize is pending");

@@ -39,7 +39,7 @@ Outcome submit(kube::Client& client, const Pod& pod, const Request& request,
   Outcome outcome;
   for (int tries = 0; tries < options.conflict_tries; ++tries) {
     const Pod& current = reread ? *reread : pod;
-    if (current.meta.uid != uid) return gone("another pod has its name now");
+    if (current.meta.uid != uid) return gone("another pod has this name now");
     if (current.meta.beingDeleted()) return gone("the pod is being deleted");
     if (current.terminal()) return gone("the pod has finished");
     if (options.only_if_unchanged && current.meta.generation != pod.meta.generation) {

@@ -45,7 +45,7 @@ enum class Verdict : std::uint8_t {
   kDeferred,     // so far: it does not fit on the node now, the kubelet tries again
   kInfeasible,   // can never fit on its node
   kRejected,     // refused, see Refusal; nothing has changed
-  kSuperseded,   // somebody has changed the same values since
+  kSuperseded,   // another writer has changed the same values since
   kGone,         // the pod is deleted, finished or replaced by another of its name
   kTimedOut,     // the kubelet has not finished in time
   kUnreachable,  // no answer from the API server, or a request to come later; nothing is known
@@ -114,7 +114,7 @@ Result<std::vector<ContainerCpu>> split(const kube::Pod& pod, Millicores total,
                                         Policy policy = Policy::kLimits,
                                         const std::vector<std::string>& only = {});
 
-// Why the API server would refuse, as far as the pod alone tells. A dry run on the client's side.
+// Why the API server would refuse, as far as the pod alone shows. A dry run on the client's side.
 struct Rejection {
   Refusal refusal = Refusal::kNone;
   std::string message;
@@ -140,8 +140,8 @@ Outcome interpret(const kube::ApiError& error);
 // than the patch's.
 Outcome judge(const kube::Pod& pod, const Attempt& attempt);
 
-// The attempt of whoever wrote what the spec says now: to take up the work of a predecessor. Only
-// if the spec is as the request says (isNoOp).
+// The attempt of the process that wrote the present spec: to take up the work of a predecessor.
+// Only if the spec is as the request says (isNoOp).
 Attempt adopt(const kube::Pod& pod, const Request& request);
 
 // ---- I/O: blocking, not on the client's loop ---------------------------------------------------

@@ -18,7 +18,8 @@ constexpr Nanos kDetailsInterval = seconds(10);
 constexpr int kGoodForIntervals = 3;
 // Idle time counts in clock ticks. A smaller part of the machine than this is their noise.
 constexpr int kElsewhereFrom = 33;
-constexpr int kGapIntervals = 10;  // a difference over more than these says nothing about now
+constexpr int kGapIntervals =
+    10;  // a difference over more intervals says nothing about the present
 
 // One of the cgroups below a directory, as a part of a sum in which their order does not matter.
 std::uint64_t mark(std::string_view path, std::string_view name, std::uint64_t inode) {
@@ -197,7 +198,7 @@ void MachineSampler::build(std::span<const PodSignals> pods) {
 
 void MachineSampler::buildBelow(Building& building, const std::string& path,
                                 std::optional<std::size_t> parent) {
-  // Those that the pods' paths name are there even where the directory cannot be listed.
+  // Cgroups that the pods' paths name exist even where the directory cannot be listed.
   std::map<std::string, std::uint64_t, std::less<>> children;
   list(path, [&](std::string_view name, std::uint64_t inode) {
     seen_ += mark(path, name, inode);
@@ -275,8 +276,8 @@ void MachineSampler::readDetails(Place& place, CgroupSignals& signals) {
   if (worked(cpus)) signals.cpus = restriction(*cpus);
 }
 
-// Tasks directly in the parent, or in the root. The root is never without: where it seems to be,
-// its tasks are hidden in another PID namespace.
+// Tasks directly in the parent, or in the root. The root always has tasks: where it seems to have
+// none, they are hidden in another PID namespace.
 void MachineSampler::countTasks(CgroupSignals& signals) {
   kernel::CgroupReader* const cgroup =
       signals.parent ? places_[*signals.parent].cgroup.get() : root_.get();
@@ -304,9 +305,9 @@ std::optional<kernel::CpuSet> MachineSampler::restriction(const kernel::CpuSet& 
 // What tasks used is the root's counter where that is the sum of what the cgroups are charged with:
 // on v1, and where the root of the tree is not that of the kernel. On v2 the kernel's root counts
 // interrupts, and stolen time before Linux 6.14, from samples taken at clock ticks; so there it is
-// what idle time, interrupts and stolen time leave of the CPUs, since idle time is measured.
-// A root that is only a part of the machine, as in a container that plays a node, does not count
-// what runs elsewhere. That competes for the same CPUs, so it belongs to the tasks' leaf.
+// what idle time, interrupts and stolen time leave of the CPUs, since idle time is measured. A root
+// that is only a part of the machine, as in a container that plays a node, does not count what runs
+// elsewhere. The rest competes for the same CPUs, so it belongs to the leaf of the tasks.
 void MachineSampler::readMachine() {
   const MonotonicTime at = clock_.monotonic();
   std::optional<Millicores> used;
@@ -353,8 +354,8 @@ bool MachineSampler::rootIsTheKernels() {
   return *kernels_root_;
 }
 
-// What the children use is at least what the parent does: readings are a moment apart. What they do
-// not explain is that of the tasks directly in it.
+// The parent's use is at least that of its children (readings are a moment apart). What the
+// children do not explain is the use of the tasks directly in the parent.
 void MachineSampler::addUp() {
   const MonotonicTime now = last_tick_;
   std::vector<CgroupSignals>& tree = signals_.tree;

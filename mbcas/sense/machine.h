@@ -1,5 +1,5 @@
-// Everything that uses CPU on the machine, not only the pods: the cgroups that share it, as a tree,
-// and what its CPUs do.
+// Everything that uses CPU on the machine, not only the pods: the cgroups that share the CPUs, as a
+// tree, and the times of the CPUs.
 //
 //   MachineSampler machine(sampler.source(), clock, {});
 //   every second: const MachineSignals& all = machine.tick(sampler.tick());
@@ -56,7 +56,7 @@ struct CgroupSignals {
   double weight = static_cast<double>(kernel::kDefaultWeight);
   std::optional<Millicores> cap{};  // quota of this very level; nothing: none, or not readable
   Millicores usage{};
-  MonotonicTime good_until{};              // later than this, decide nothing by it
+  MonotonicTime good_until{};              // after this time, no decision may use it
   std::optional<std::uint64_t> threads{};  // of kTasks: tasks; nothing: not known
   std::optional<kernel::CpuSet> cpus{};    // where it is restricted to fewer than the machine has
 
@@ -85,7 +85,7 @@ struct MachineSignals {
 struct MachineCounters {
   std::uint64_t looks = 0;       // which cgroups there are
   std::uint64_t changes = 0;     // and they were others
-  std::uint64_t left_out = 0;    // cgroups beyond Options::most, at the last look
+  std::uint64_t left_out = 0;    // cgroups beyond Options::most, at the last listing
   std::uint64_t unreadable = 0;  // directories that could not be listed, or cgroups not opened
   std::uint64_t gone = 0;        // readings that met a removed cgroup
   std::uint64_t failures = 0;    // readings that failed otherwise

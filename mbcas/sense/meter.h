@@ -1,4 +1,4 @@
-// Differences of counters that only grow. Pure: told every reading and its time.
+// Differences of counters that only grow. Pure: the caller passes every reading and its time.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace mbcas::sense {
 
-// The counters of one cgroup. Each is told when it is read; one that is read less often yields its
-// whole growth at the next reading.
+// The counters of one cgroup. Each counter is passed in when it is read. A counter that is read
+// less often yields its whole growth at the next reading.
 class Meter {
  public:
-  // Growth since the last reading; zero at the first, and after a decrease, which starts anew and
-  // is counted in resets().
+  // Growth since the last reading; zero at the first reading and after a decrease. A decrease
+  // restarts the comparison and is counted in resets().
   Nanos usage(Nanos total) { return grown(usage_, total); }
   kernel::Throttling throttling(const kernel::Throttling& total);
   Nanos local(Nanos total) { return grown(local_, total); }
@@ -24,7 +24,7 @@ class Meter {
   bool started() const { return usage_.has_value(); }
   std::uint64_t resets() const { return resets_; }
 
-  // Compare with nothing earlier.
+  // Forgets the earlier readings.
   void forget() { *this = Meter(resets_); }
 
   Meter() = default;

@@ -10,14 +10,15 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
-// Usage below this is standing still. The smallest quota that the kernel takes is 1 ms, and who
-// is to be throttled must use it up.
+// Usage below this is standing still. The smallest quota that the kernel accepts is 1 ms, and a
+// container has to use it up before it is throttled.
 constexpr Nanos kQuiet = microseconds(500);
 constexpr int kDormantTicks = 5;  // idle for so long: read only when the pod's usage demands it
 constexpr Nanos kDetailsInterval = seconds(10);
 constexpr Nanos kDetailsIntervalQuiet = seconds(60);
 constexpr int kGoodForIntervals = 3;
-constexpr int kGapIntervals = 10;  // a difference over more than these says nothing about now
+constexpr int kGapIntervals =
+    10;  // a difference over more intervals says nothing about the present
 constexpr Nanos kClockJump = seconds(2);
 
 // Ends the interval that began with the last reading.
@@ -66,10 +67,8 @@ bool Sampler::worked(const kernel::ReadResult<T>& result) {
 std::span<const PodSignals> Sampler::tick() {
   const MonotonicTime now = clock_.monotonic();
   const WallTime wall = clock_.wall();
-  if (counters_.ticks > 0 && now - last_tick_ < options_.interval / 5) {
-    ++counters_.early_ticks;
-    return signals_;
-  }
+  // Too soon after the last tick to measure.
+  if (counters_.ticks > 0 && now - last_tick_ < options_.interval / 5) return signals_;
   if (!comparable(now, wall)) {
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       const auto forget = [](Meter& meter, CpuSignals& cpu) {
@@ -122,10 +121,11 @@ bool Sampler::structureChanged() {
   return outdated_;
 }
 
-// Takes over the pods of the source: what is still the same cgroup keeps its counters.
+// Adopts the pods of the source. A cgroup that is still the same keeps its counters.
 void Sampler::synchronise() {
   outdated_ = false;
-  // Nothing, to be tried again, if it is gone already or not yet there in every hierarchy.
+  // No reader if the cgroup is gone already or is not in every hierarchy yet; the next tick tries
+  // again.
   const auto open = [&](const std::string& path, std::uint64_t inode) {
     Result<std::unique_ptr<kernel::CgroupReader>> cgroup = source_->open(path);
     std::unique_ptr<kernel::CgroupReader> opened;
@@ -178,7 +178,7 @@ void Sampler::synchronise() {
         std::ranges::count_if(pod.containers, [](const Container& c) { return c.inode != 0; }));
     pod.containers = std::move(containers);
     pod_signals.containers = std::move(container_signals);
-    pod.unexplained = kQuiet;  // whatever changed, look at all of it once
+    pod.unexplained = kQuiet;  // after any change, read all of it once
     pod.details_wanted = true;
   }
   for (const Pod& pod : pods_) {
@@ -218,7 +218,7 @@ void Sampler::samplePod(Pod& pod, PodSignals& signals) {
   const bool details = pod.details_wanted || options_.read_everything ||
                        at - pod.details_at >= (active ? kDetailsInterval : kDetailsIntervalQuiet);
 
-  if (!active && !details) {  // nobody in it has run
+  if (!active && !details) {  // no task in it has run
     for (ContainerSignals& container : signals.containers) {
       if (container.cpu.at != MonotonicTime{}) stamp(container.cpu, at, options_.interval);
     }
@@ -236,7 +236,7 @@ void Sampler::samplePod(Pod& pod, PodSignals& signals) {
       ++left;
     }
   }
-  // Those that ran do not explain the pod's usage: somebody woke up.
+  // The containers that were read do not explain the pod's usage: another one woke up.
   const bool woke = left > 0 && active && pod.unexplained >= kQuiet;
   for (std::size_t i = 0; left > 0 && i < pod.containers.size(); ++i) {
     CpuSignals& cpu = signals.containers[i].cpu;
@@ -279,7 +279,8 @@ void Sampler::sampleContainer(Pod& pod, Container& container, const PodSignals& 
   container.unexamined += cpu.usage;
   container.idle_ticks = cpu.usage < kQuiet ? container.idle_ticks + 1 : 0;
 
-  // v2 has told whether any period was throttled, at this level or the pod's; on v1 only use can.
+  // v2 has reported whether any period was throttled, at this level or the pod's. On v1 only the
+  // use can show it.
   const bool suspect =
       v2 ? cpu.throttling.throttled_periods > 0 || pod_signals.cpu.throttling.throttled_periods > 0
          : container.unexamined >= kQuiet;
@@ -315,8 +316,6 @@ void Sampler::readLimit(kernel::CgroupReader& cgroup, CpuSignals& cpu, bool deta
   const auto limit = cgroup.limit();
   if (!worked(limit)) return;
   if (cpu.limit) {
-    if (!cpu.limit->quota && limit->quota) ++counters_.limits_appeared;
-    if (cpu.limit->quota && !limit->quota) ++counters_.limits_disappeared;
     if (cpu.limit->quota && limit->quota && *cpu.limit != *limit) ++counters_.limits_changed;
   }
   cpu.limit = *limit;
@@ -362,7 +361,7 @@ void Sampler::addPodLevel(Pod& pod, PodSignals& signals, bool details) {
   readPressure(pod, signals, details);
 }
 
-// What decides the pod's part of the machine next to its siblings.
+// Reads what decides the pod's share of the machine among its siblings.
 void Sampler::readPlace(Pod& pod, PodSignals& signals) {
   const auto weight = pod.cgroup->weight();
   if (worked(weight)) signals.weight = *weight;
@@ -398,7 +397,7 @@ void Sampler::estimateBlocked(Container& container, const CpuSignals& pod, Nanos
   if (!worked(pressure)) return;
   const Nanos waited = container.meter.pressure(pressure->some);
   const MonotonicTime before = std::exchange(container.pressure_at, cpu.at);
-  // Only if it speaks of this interval.
+  // Only if the reading covers this interval.
   if (before + cpu.interval == cpu.at && waited > cpu.blocked) {
     cpu.blocked = waited;
     cpu.blocked_source = BlockedSource::kPressure;

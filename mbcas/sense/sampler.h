@@ -3,13 +3,13 @@
 //   Sampler sampler(std::make_unique<kernel::PodTree>(mounts), clock, {});
 //   every second: for (const PodSignals& pod : sampler.tick()) ...
 //
-// It reads as little as gives the same answer. A pod's usage is read every tick. While that stands
-// still its containers cannot have run, nor been throttled, and are not read; a container that has
-// long been idle is read only when the others do not explain the pod's usage. Limits are read when
-// throttled, when usage exceeds what is known, after limitChanged(), and every ten seconds; so is
-// pressure. Weight, threads and CPUs are read every ten seconds; all of it every minute if the pod
-// is quiet. Counters only grow, so nothing is lost by reading late, and the first second of
-// throttling is seen in that second: it needs usage.
+// The sampler reads only as much as is needed for the same answer. A pod's usage is read every
+// tick. While that stands still its containers cannot have run, nor been throttled, and are not
+// read; a container that has long been idle is read only when the others do not explain the pod's
+// usage. Limits are read when throttled, when usage exceeds what is known, after limitChanged(),
+// and every ten seconds; so is pressure. Weight, threads and CPUs are read every ten seconds; all
+// of it every minute if the pod is quiet. Counters only grow, so nothing is lost by reading late,
+// and the first second of throttling is seen in that second: it needs usage.
 //
 // One thread. A tick in which no pod or container came or went allocates nothing.
 #pragma once
@@ -43,11 +43,11 @@ class Sampler {
 
   void setInterval(Nanos interval) { options_.interval = interval; }
 
-  // Whether a pod or a container came or went since the last tick, which the next tick takes over.
+  // Whether a pod or a container came or went since the last tick. The next tick adopts the change.
   // Far cheaper than a tick.
   bool structureChanged();
 
-  // Somebody changed this pod's limits: they are read at the next tick.
+  // Call after a change of this pod's limits: they are read at the next tick.
   void limitChanged(std::string_view uid);
 
   const SenseCounters& counters() const { return counters_; }
@@ -57,12 +57,12 @@ class Sampler {
   void logReads(std::vector<int>* log);
 
  private:
-  // What every tick touches comes first: it is cold by then.
+  // The fields that every tick touches come first, because the pod is cold in the cache by then.
   struct Container {
     std::uint64_t inode = 0;
     std::unique_ptr<kernel::CgroupReader> cgroup;
     Meter meter{};
-    Nanos unexamined{0};          // usage since throttling was last looked at
+    Nanos unexamined{0};          // usage since throttling was last read
     MonotonicTime pressure_at{};  // last reading of its cpu.pressure
     int idle_ticks = 0;
     bool has_local = true;  // cpu.stat.local exists, as far as is known

@@ -246,9 +246,7 @@ TEST_P(EachKernel, LimitsThatComeChangeAndGoAreCounted) {
     host.tick(seconds(6));
   }
   EXPECT_EQ(host.sampler().signals()[0].containers[0].cpu.limit->quota, std::nullopt) << "in time";
-  EXPECT_EQ(host.counters().limits_appeared, 1u);
   EXPECT_EQ(host.counters().limits_changed, 1u);
-  EXPECT_EQ(host.counters().limits_disappeared, 1u);
 }
 
 TEST_P(EachKernel, CountersThatGoDownStartAnew) {
@@ -272,7 +270,6 @@ TEST_P(EachKernel, LateAndMissedTicksAverageOverTheTimeThatPassed) {
   EXPECT_EQ(host.counters().missed_ticks, 2u);
 
   host.tick(milliseconds(50));
-  EXPECT_EQ(host.counters().early_ticks, 1u);
   EXPECT_EQ(signals.containers[0].cpu.usageRate(), 200_m) << "an early tick changes nothing";
 }
 

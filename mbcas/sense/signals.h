@@ -31,7 +31,7 @@ std::string_view name(BlockedSource source);
 struct CpuSignals {
   MonotonicTime at{};
   Nanos interval{0};
-  MonotonicTime good_until{};  // later than this, decide nothing by it
+  MonotonicTime good_until{};  // after this time, no decision may use it
 
   Nanos usage{0};                         // CPU time, so usage / interval is in cores
   kernel::Throttling throttling;          // this level's own cpu.stat
@@ -99,12 +99,9 @@ struct SenseCounters {
   std::uint64_t ticks = 0;
   std::uint64_t late_ticks = 0;    // came more than half an interval late
   std::uint64_t missed_ticks = 0;  // whole intervals without one
-  std::uint64_t early_ticks = 0;   // too soon after the last to measure; nothing was read
   std::uint64_t gaps = 0;          // so long that the comparison was given up
-  std::uint64_t suspensions = 0;   // the machine slept, or somebody set its clock
+  std::uint64_t suspensions = 0;   // the machine slept, or its clock was set
   std::uint64_t resets = 0;        // counters that went down
-  std::uint64_t limits_appeared = 0;
-  std::uint64_t limits_disappeared = 0;
   std::uint64_t limits_changed = 0;
   std::uint64_t pods_started = 0;
   std::uint64_t pods_ended = 0;

@@ -1,5 +1,5 @@
 // The best there is to have: the market cleared every instant, for what pods truly want, without
-// delay. A policy is judged beside it.
+// delay. A policy is compared with it.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ class Ideal {
     double floor = 0;  // cores
     double most = 0;   // cores that it can use at once: its threads, the node's CPUs
   };
-  // What a pod wants anew in an interval, in CPU seconds: `lasting` waits until it is done,
+  // What a pod newly wants in an interval, in CPU seconds: `lasting` waits until it is done,
   // `passing` is lost where it is not done at once (a thread that spins).
   struct Want {
     double lasting = 0;
@@ -33,7 +33,7 @@ class Ideal {
   std::span<const double> divide(std::span<const Want> wants, double seconds, double cores);
   // A pod got (nearly) all it wanted, in the last interval.
   bool satisfied(std::size_t pod) const;
-  // Somebody wanted more than there was, in the last interval.
+  // Some pod wanted more than there was, in the last interval.
   bool scarce() const { return scarce_; }
 
  private:

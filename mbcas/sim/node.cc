@@ -230,7 +230,7 @@ void Node::stepWorkload(int index) {
   changed_ |= before != container.runnable;
 }
 
-// Somebody wants to run under this quota: its periods count from now on.
+// A thread wants to run under this quota: its periods count from now on.
 void Node::beginPeriod(Group& group, Alarm alarm, int index) {
   if (!group.quota) return;
   if (!group.period_end) {
@@ -249,7 +249,7 @@ void Node::endPeriod(Group& group, Alarm alarm, int index) {
   if (group.period_end != now_) return;  // of a cgroup that is no more
   group.period_end.reset();
   if (!group.quota) return;
-  if (!group.used && !group.throttled) {  // nobody ran: it sleeps until somebody does
+  if (!group.used && !group.throttled) {  // no thread ran: it sleeps until one does
     refill(group);
     return;
   }

@@ -235,7 +235,7 @@ class Node {
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::uint64_t structure_ = 0;
   std::uint64_t next_cgroup_ = 1;
-  bool changed_ = true;  // who wants to run, or may: shares are to be divided anew
+  bool changed_ = true;  // which threads want to run, or may: shares have to be divided again
 };
 
 }  // namespace mbcas::sim

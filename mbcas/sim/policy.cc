@@ -112,26 +112,6 @@ class Mbcas final : public Policy {
   const control::NodeDecision* decision_ = nullptr;
 };
 
-class Market final : public Policy {
- public:
-  std::string_view name() const override { return "market"; }
-  double weight(const PodSpec& spec) const override {
-    return spec.managed ? control::priorityFactor(spec.priority) : 1;
-  }
-  std::vector<Move> decide(const NodeView& node) override {
-    std::vector<Move> moves;
-    for (std::size_t i = 0; i < node.pods.size(); ++i) {
-      const PodView& pod = node.pods[i];
-      const std::optional<Millicores> ceiling = pod.spec->ceiling;
-      // The ceiling is the pod's. A pod of several containers is not in question here.
-      if (std::ranges::all_of(pod.limits, [&](auto limit) { return limit == ceiling; })) continue;
-      moves.push_back({i, std::vector(pod.limits.size(), ceiling)});
-    }
-    return moves;
-  }
-  bool writesCgroups() const override { return true; }
-};
-
 constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static",  "generous",
                                                     "burst",          "hpa",     "vpa",
                                                     "twenty-percent", "classic", "responsive"};
@@ -140,10 +120,6 @@ constexpr std::array<std::string_view, 9> kNames = {"unlimited",      "static", 
 
 std::optional<Millicores> Policy::firstLimit(Millicores declared, unsigned) const {
   return declared;
-}
-
-std::unique_ptr<Policy> makeMarket() {
-  return std::make_unique<Market>();
 }
 
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,

@@ -99,10 +99,6 @@ std::unique_ptr<Policy> makeVpa();
 std::unique_ptr<Policy> makeMbcas(std::string_view name, const control::Settings& law,
                                   const demand::Settings& estimator);
 
-// What limits can only approximate: no limits but ceilings, and the weight of every managed pod
-// times its factor. It is no choice for a cluster, because the kubelet sets weights back.
-std::unique_ptr<Policy> makeMarket();
-
 // By name: unlimited, static, generous, burst, hpa, vpa, twenty-percent, classic, responsive.
 std::span<const std::string_view> policyNames();
 Result<std::unique_ptr<Policy>> makePolicy(std::string_view name, unsigned cpus);

@@ -12,7 +12,9 @@
 #include <string>
 
 #include "mbcas/control/guards.h"
+#include "mbcas/control/weight.h"
 #include "mbcas/sim/award.h"
+#include "mbcas/sim/policy.h"
 #include "mbcas/sim/random_node.h"
 #include "mbcas/sim/simulation.h"
 #include "test/support/trials.h"
@@ -28,6 +30,28 @@ constexpr Nanos kDuration = 5min;  // loads change for the last time halfway thr
 constexpr Nanos kJudged = 30s;
 constexpr double kWithin = 0.98;
 constexpr double kNothing = 1e-6;
+
+// What limits can only approximate: no limits except ceilings, and the weight of every managed pod
+// times its factor. A cluster could not use this policy, because the kubelet sets weights back.
+class Market final : public Policy {
+ public:
+  std::string_view name() const override { return "market"; }
+  double weight(const PodSpec& spec) const override {
+    return spec.managed ? control::priorityFactor(spec.priority) : 1;
+  }
+  std::vector<Move> decide(const NodeView& node) override {
+    std::vector<Move> moves;
+    for (std::size_t i = 0; i < node.pods.size(); ++i) {
+      const PodView& pod = node.pods[i];
+      const std::optional<Millicores> ceiling = pod.spec->ceiling;
+      // The ceiling is the pod's. A pod of several containers is not in question here.
+      if (std::ranges::all_of(pod.limits, [&](auto limit) { return limit == ceiling; })) continue;
+      moves.push_back({i, std::vector(pod.limits.size(), ceiling)});
+    }
+    return moves;
+  }
+  bool writesCgroups() const override { return true; }
+};
 
 Outcome runUnder(const Scenario& scenario, std::string_view name) {
   const auto policy = makePolicy(name, scenario.cpus);
@@ -71,8 +95,8 @@ std::vector<double> promised(const Scenario& scenario) {
   const Outcome plain_capped = capped == scenario ? plain : runUnder(capped, "static");
   // The award by the formula knows mean demands only. In the model kernel, as in the real one, pods
   // whose bursts meet get less than that, also from the market.
-  const std::unique_ptr<Policy> weights = makeMarket();
-  const Outcome market = run(scenario, *weights, kJudged);
+  Market weights;
+  const Outcome market = run(scenario, weights, kJudged);
   std::vector<double> demands;
   demands.reserve(plain.pods.size());
   for (const Outcome::Pod& pod : plain.pods) demands.push_back(pod.offered);

@@ -62,7 +62,8 @@ struct Report {
 
   // Episodes from the start on in which a pod was throttled (20 ms/s or more) although there was
   // enough CPU: seconds until its limit was raised (or a replica came), and until it was over, with
-  // 30 s of calm. Infinite: never. Those that nobody answered and that passed within 10 s are none.
+  // 30 s of calm. Infinite: never. Episodes without a reaction that passed within 10 s do not
+  // count.
   std::vector<double> reactions{};
   std::vector<double> convergences{};
 
@@ -86,7 +87,7 @@ std::optional<double> median(std::vector<double> values);
 // Several nodes as one: sums of CPU, means of rates and indices, the highest of the highest.
 Report merged(std::span<const Report> nodes);
 
-// What was used, in each window at most what may be, beside the same without limits: 1 wastes
+// What was used, in each window at most what may be, next to the same without limits: 1 wastes
 // nothing.
 double usedBeside(const Report& report, const Report& unlimited);
 

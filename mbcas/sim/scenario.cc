@@ -51,7 +51,7 @@ std::optional<Nanos> duration(std::string_view text) {
   return std::nullopt;
 }
 
-// The first thing that was wrong; what comes after it is not looked at.
+// The first mistake; what comes after it is not read.
 struct Problem {
   std::string text;
   bool any() const { return !text.empty(); }
@@ -69,7 +69,7 @@ std::string at(const YAML::Node& node) {
   return mark.is_null() ? std::string() : fmt::format("line {}: ", mark.line + 1);
 }
 
-// One mapping: reads its fields into places, then complains about those that nobody read.
+// One mapping: reads its fields into places, then complains about the fields that were not read.
 class Fields {
  public:
   Fields(const YAML::Node& node, std::string path, Problem& problem)
@@ -441,7 +441,7 @@ class Parser {
     fields.read("file", file);
     if (problem_.any()) return;
     if (file.empty() || file.find('/') != std::string::npos || directory_.empty()) {
-      return fields.complain("file", "must be a file beside the scenario");
+      return fields.complain("file", "must be a file next to the scenario");
     }
     std::ifstream stream(directory_ + "/" + file);
     std::ostringstream text;

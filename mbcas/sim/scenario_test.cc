@@ -196,7 +196,7 @@ TEST(Scenario, ATraceIsReadFromBesideTheScenario) {
     return text.replace(text.find("FILE"), 4, file);
   };
   EXPECT_EQ(errorOf(with("x.csv")),
-            "line 3: pods[0].workload.file: must be a file beside the scenario");
+            "line 3: pods[0].workload.file: must be a file next to the scenario");
   const auto folder = std::filesystem::temp_directory_path() /
                       ("mbcas-scenario-test-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);

@@ -21,7 +21,7 @@ constexpr Millicores kLeastFloor{100};
 constexpr double kChangesPer = 300;  // seconds
 constexpr double kCalm = 30;         // seconds without throttling: an episode is over
 constexpr double kCalmAtLast = 5;    // of one that the end of the simulation cut off
-constexpr double kPassing = 10;  // seconds: a shorter one that nobody answered is nobody's fault
+constexpr double kPassing = 10;      // seconds: a shorter one without a reaction does not count
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Of a new replica, from the decision to its first request; and how long one may finish its last.
 constexpr Nanos kStartsIn = std::chrono::seconds(3);

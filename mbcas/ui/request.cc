@@ -69,7 +69,7 @@ Result<void> parseField(std::string_view line, Request& request) {
   }
   std::string name = lowered(line.substr(0, colon));
   if (!request.headers.try_emplace(name, value).second) {
-    return failure(fmt::format("{} is there twice", name));
+    return failure(fmt::format("{} is repeated", name));
   }
   return {};
 }

@@ -44,7 +44,7 @@ TEST(Request, RefusesWhatBrowsersDoNotSend) {
   EXPECT_EQ(errorOf("GET /\x01 HTTP/1.1\r\n\r\n"), "not a request line");
   EXPECT_EQ(errorOf("GET / HTTP/1.1\r\n folded\r\n\r\n"), "not a header field");
   EXPECT_EQ(errorOf("GET / HTTP/1.1\r\nHost : a\r\n\r\n"), "not a header field");
-  EXPECT_EQ(errorOf("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"), "host is there twice");
+  EXPECT_EQ(errorOf("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"), "host is repeated");
   EXPECT_EQ(errorOf("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"),
             "no transfer encodings");
   EXPECT_EQ(errorOf("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"),

@@ -23,8 +23,8 @@ constexpr Key key(char character) {
   return static_cast<Key>(static_cast<unsigned char>(character));
 }
 
-// The keys that these bytes are, in order; sequences that nobody here knows are none. A sequence
-// that has only begun stays in `typed` for the next call. An escape alone, at the end, is the key.
+// The keys that these bytes are, in order; unknown sequences are none. A sequence that has only
+// begun stays in `typed` for the next call. An escape alone, at the end, is the key.
 std::vector<Key> takeKeys(std::string& typed);
 
 }  // namespace mbcas::view

@@ -14,8 +14,8 @@ namespace {
 constexpr double kWidth = 760, kHeight = 260;
 constexpr double kLeft = 58, kRight = 14, kTop = 46, kBottom = 40, kLegendLine = 16;
 
-// Told apart also by those who see red and green alike (the first seven: Okabe and Ito). A page has
-// others for its dark mode, by the classes c0 to c9.
+// Distinguishable also for people who see red and green alike (the first seven: Okabe and Ito). A
+// page has others for its dark mode, by the classes c0 to c9.
 constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000", "#999999",
                                                   "#7b4f1d", "#5b2a86"};
@@ -209,7 +209,7 @@ std::string svg(const Plot& plot) {
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
     const Series& series = plot.series[i];
     const std::size_t place = series.colour.value_or(i);
-    // Colours that come again are told apart by dashes.
+    // Colours that come again are distinguished by dashes.
     constexpr std::array kDashes = {"", " stroke-dasharray=\"5 3\"", " stroke-dasharray=\"1 3\""};
     const std::size_t round = place / kColours.size() + (series.dashed ? 1 : 0);
     const char* dash = kDashes[round % kDashes.size()];

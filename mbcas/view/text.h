@@ -1,5 +1,5 @@
-// Numbers as text that is looked at: bars, sparklines, tables for a terminal of any width. No
-// terminal is touched here; all of it returns strings.
+// Numbers as text for people: bars, sparklines, tables for a terminal of any width. No terminal is
+// touched here; all of it returns strings.
 //
 // Names and messages come from people that one need not trust, and a terminal obeys what is in
 // them. So everything here that takes text makes it printable() first, and adds its own escape
@@ -14,7 +14,7 @@
 
 namespace mbcas::view {
 
-enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kBlue, kCyan };
+enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
 // Without what a terminal would obey or not show: `\x1b`, `\u202e` and so on stand for it. Of
 // `lines`, line breaks stay. Printable text is unchanged, so a second time does no harm.

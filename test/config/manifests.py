@@ -1,4 +1,4 @@
-"""Reads the manifests of config/, for the tests beside this."""
+"""Reads the manifests of config/, for the tests of this folder."""
 
 import pathlib
 import re

@@ -371,8 +371,9 @@ TEST_F(AgentApiTest, IsBlindWithoutCgroups) {
   EXPECT_GT(lines("sees again"), 0u) << agent->err();
 
   // One pod that cannot be read is no blindness, and is told of once.
-  const std::string told = fmt::format("{}/other: its cgroup is not found: looked for pod{}, *-pod",
-                                       ns, other->meta.uid.view());
+  const std::string told =
+      fmt::format("{}/other: the cgroup of the pod is not found: looked for pod{}, *-pod", ns,
+                  other->meta.uid.view());
   EXPECT_TRUE(eventually([&] { return lines(told) == 1; })) << agent->err();
   EXPECT_EQ(probe("ready"), "");
 }
@@ -397,7 +398,7 @@ TEST_F(AgentApiTest, LiveWhileItsLoopRuns) {
   EXPECT_EQ(lines("blind"), 0u) << agent->err();
   agent->signal(SIGTERM);
   EXPECT_EQ(agent->wait(), 0) << agent->err();
-  EXPECT_NE(probe("live").find("nobody listens there"), std::string::npos);
+  EXPECT_NE(probe("live").find("no process listens there"), std::string::npos);
 }
 
 TEST_F(AgentApiTest, SaysWhatIsMissing) {

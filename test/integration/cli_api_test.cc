@@ -75,7 +75,7 @@ TEST_F(CliTest, DoctorFindsWhatIsMissingAndThenNothing) {
   EXPECT_NE(findings(report, "server").find("ok: " + plane->server()), std::string::npos);
   EXPECT_EQ(findings(report, "controller"), "problem: no controller leads\n");
   EXPECT_EQ(findings(report, "agents"),
-            fmt::format("problem: no agent has been heard of on {}\n", kNode));
+            fmt::format("problem: no agent has reported from {}\n", kNode));
 
   renew("mbcas-controller");
   renew(fmt::format("mbcas-agent-{}", kNode));

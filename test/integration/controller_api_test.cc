@@ -332,7 +332,7 @@ TEST_F(ControllerApiTest, WorkThatIsStuckIsNoticed) {
   desire(*pod, 500_m);
   EXPECT_TRUE(eventually([&] {
     const Result<void> live = engine->live();
-    return !live && live.error().message().starts_with("a look at a pod has taken");
+    return !live && live.error().message().starts_with("the reconciliation of a pod has taken");
   }));
   stuck = false;
   EXPECT_TRUE(eventually([&] { return engine->live().has_value(); }));
@@ -770,7 +770,7 @@ TEST_F(ControllerApiTest, ASilentAgentsPodsGetTheirLimitsBack) {
 
   ASSERT_TRUE(admin->remove<kube::Node>("", "node-2"));
   EXPECT_TRUE(eventually([&] { return metric("mbcas_silent_agents") == 0; })) << log;
-  EXPECT_TRUE(logged("the agent of node node-2 is no longer waited for")) << log;
+  EXPECT_TRUE(logged("the controller no longer waits for the agent of node node-2")) << log;
 
   EXPECT_FALSE(logged("the agent of node node-1 is silent")) << log;
   EXPECT_EQ(limitOf("low"), 300_m);

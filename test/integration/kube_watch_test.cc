@@ -8,14 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
+#include "mbcas/kube/example/stamper.h"
 #include "mbcas/kube/informer.h"
 #include "mbcas/kube/leader.h"
 #include "mbcas/kube/metrics.h"
-#include "test/integration/kube_example.h"
 #include "test/integration/kube_fixture.h"
 #include "test/support/fault_proxy.h"
 
@@ -31,11 +32,6 @@ WatchOptions quick(const std::string& ns) {
   options.tuning.first_delay = milliseconds(20);
   options.tuning.max_delay = milliseconds(200);
   return options;
-}
-
-std::string readFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // What handlers were told: "+UID" of an object that came, "UID" of one that changed, "-UID" of one
@@ -67,15 +63,6 @@ const Kind& jsonOnly() {
     return kind;
   }();
   return kKind;
-}
-
-TEST(KubeExample, IsTheOneInTheDocumentation) {
-  const std::string code = readFile("test/integration/kube_example.cc");
-  const std::string mark = "// [example]\n";
-  const std::size_t begin = code.find(mark) + mark.size();
-  const std::string example = code.substr(begin, code.find(mark, begin) - begin);
-  ASSERT_GT(example.size(), 500u);
-  EXPECT_NE(readFile("docs/kube-runtime.md").find(example), std::string::npos);
 }
 
 class KubeWatchTest : public KubeTest {
@@ -254,7 +241,7 @@ TEST_F(KubeWatchTest, GivesUpOnAServerThatHangs) {
 
 TEST_F(KubeWatchTest, TheExampleOfTheDocumentationWorks) {
   std::atomic<bool> stop = false;
-  std::thread stamper([&] { runStamper(*admin, stop); });
+  std::thread stamper([&] { example::runStamper(*admin, stop); });
   ASSERT_TRUE(admin->create<ConfigMap>(
       ns, R"({"metadata":{"name":"a","labels":{"stamp":"yes"}},"data":{"x":"1","y":"2"}})"));
   create("b", "1");

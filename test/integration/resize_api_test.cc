@@ -174,9 +174,10 @@ TEST_F(ResizeApiTest, TimedOut) {
       return end.verdict == Verdict::kTimedOut && end.message.contains(message);
     });
   };
-  EXPECT_TRUE(times_out("the kubelet has not seen it yet")) << name(end.verdict) << end.message;
+  EXPECT_TRUE(times_out("the kubelet has not seen the resize yet"))
+      << name(end.verdict) << end.message;
   kubelet.behave(Behaviour::kFail);
-  EXPECT_TRUE(times_out("failed and tries again")) << name(end.verdict) << end.message;
+  EXPECT_TRUE(times_out("failed and retries")) << name(end.verdict) << end.message;
 }
 
 TEST_F(ResizeApiTest, Superseded) {

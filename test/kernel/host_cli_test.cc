@@ -98,7 +98,7 @@ TEST_F(HostCommands, RunFollowsTheLoadAndRestorePutsBackAfterSigkill) {
   // While it runs, nobody else may.
   const Outcome second = runCommand({binary(), "restore", "--host", "--state", state});
   EXPECT_EQ(second.exit_code, 1);
-  EXPECT_NE(second.err.find("another mbcas is at work"), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("another mbcas is running"), std::string::npos) << second.err;
 
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);

@@ -1,4 +1,4 @@
-// Text held against a file that was looked at by a person. With MBCAS_UPDATE_GOLDEN=1 in the
+// Compares a text with a file that a person has reviewed. With MBCAS_UPDATE_GOLDEN=1 in the
 // environment the file is written instead; `git diff` then shows what changed.
 #pragma once
 

@@ -49,7 +49,8 @@ struct HollowPod {
   int node = 0;
 };
 
-// What the server does of the simplest writes there are, patches that nobody answers, in a second.
+// How many of the simplest writes the server does in a second: patches that no controller reacts
+// to.
 struct Ceiling {
   double config_maps = 0;  // small ones
   double pods = 0;         // an annotation

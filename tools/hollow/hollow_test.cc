@@ -84,7 +84,7 @@ TEST(Ledger, FollowsADecisionUntilItIsInForce) {
   EXPECT_EQ(ledger.open(), 0u) << "withdrawn";
   ledger.ended("u1");
   ledger.decided(line(10s, 400, 500));
-  EXPECT_EQ(ledger.open(), 0u) << "nobody will fulfil it";
+  EXPECT_EQ(ledger.open(), 0u) << "no process will fulfil it";
 }
 
 TEST(Ledger, Quantiles) {

@@ -27,7 +27,7 @@ constexpr const char* kFooter = R"(Example:
 
 Phases: start (agents and controller meet a cluster that is there), calm, churn (each second some
 pods change their load, and a few are replaced), storm (every pod throttled at once), and restart
-(again, while the API server is killed and all agents start anew). Run it from the root of the
+(again, while the API server is killed and all agents restart). Run it from the root of the
 source tree; it needs what `tools/cluster/cluster build control-plane` makes.)";
 
 struct Flags {
@@ -70,7 +70,7 @@ struct Phase {
   Reading after{};
   Ledger::Summary summary{};
   WallTime began{};
-  bool restarted = false;  // the API server: its CPU time began anew
+  bool restarted = false;  // the API server: its CPU time started again
   bool finished = true;    // within the patience that there was
 };
 

@@ -84,8 +84,8 @@ class ProblemGenerator {
     return problem;
   }
 
-  // What a node or a quota looks like: requests as weights, priorities, most pods wanting something
-  // between, capacity for about half of it.
+  // A typical node or quota: requests as weights, priorities, most pods wanting something between
+  // their bounds, capacity for about half of that.
   Problem ordinary(std::size_t count) {
     Problem problem;
     std::int64_t max_sum = 0;

@@ -54,9 +54,8 @@ class TreeGenerator {
     return tree;
   }
 
-  // What a node of a cluster looks like: pods with their containers below the cgroups of their
-  // classes, some with limits, next to what else runs on the machine. About half of the demand can
-  // be met.
+  // A typical node of a cluster: pods with their containers below the cgroups of their classes,
+  // some with limits, next to what else runs on the machine. About half of the demand can be met.
   Tree ordinary(std::size_t pods, std::size_t containers_each) {
     Tree tree{.capacity = std::max(2.0, std::round(0.1 * static_cast<double>(pods)))};
     tree.nodes = {{.weight = kTaskWeight * tree.capacity},       // kubepods

@@ -1,5 +1,5 @@
 // The market again, slow and obvious: the oracle that the real solver is tested against. It shares
-// no code with it beyond the types of the problem and its answer.
+// no code with the real solver beyond the types of the problem and its answer.
 #pragma once
 
 #include "mbcas/market/solver.h"

@@ -1,7 +1,6 @@
 #include <cstdio>
 
 #include "mbcas/market/explain.h"
-#include "mbcas/market/hierarchy.h"
 #include "mbcas/market/json.h"
 #include "mbcas/market/solver.h"
 

@@ -32,7 +32,7 @@ NODE_ONLY = ["kube-controller-manager", "kube-scheduler", "kubelet"]
 
 # Its module takes most packages in the versions that DEFAULT_VERSION does, and so from its build.
 HELM_VERSION = "3.20.2"
-# What the evaluation puts beside MBCAS.
+# What the evaluation compares with MBCAS.
 METRICS_SERVER_VERSION = "0.9.0"
 VPA_VERSION = "1.8.1"
 

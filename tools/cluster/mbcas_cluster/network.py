@@ -55,7 +55,7 @@ def inside_that_of(pid):
 
 
 def bridge_commands(number):
-    """What `ip` is told."""
+    """The commands for `ip`."""
     # With a MAC of its own: else the bridge takes the lowest of its ports', another one whenever a
     # pod comes or goes, and pods send to the old one until their ARP entries expire.
     addresses = [f"{address(number)}/24"] + ([f"{SERVICE_ADDRESS}/32"] if number == 0 else [])

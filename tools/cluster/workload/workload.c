@@ -1,5 +1,5 @@
 // The only program of the image mbcas.local/workload:1, static, so that the image needs no files.
-//   workload pause                                          sleeps until told to end
+//   workload pause                                          sleeps until it is stopped
 //   workload burn [--threads N] [--on-ms A] [--period-ms B] each thread takes A ms of CPU time every
 //                                                           B ms; work that came too late is made up
 //   workload serve PORT [--work-ms W]                       answers each HTTP request with "ok", after

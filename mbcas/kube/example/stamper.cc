@@ -1,16 +1,24 @@
-// The controller of docs/kube-runtime.md, which shows it between the two marks.
-#include "test/integration/kube_example.h"
+// The code between the marks is shown in mbcas/kube/README.md and docs/kube-runtime.md.
+#include "stamper.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
 
 #include "mbcas/kube/controller.h"
 #include "mbcas/kube/informer.h"
 #include "mbcas/kube/types.h"
 
-namespace mbcas::test {
+namespace example {
 
 // [example]
-// Gives every ConfigMap with the label "stamp" an annotation that says how many keys it has.
-void runStamper(kube::Client& client, const std::atomic<bool>& stop) {
-  using namespace kube;
+using namespace mbcas::kube;
+
+// Gives every ConfigMap with the label "stamp" an annotation with its number of keys.
+void runStamper(Client& client, const std::atomic<bool>& stop) {
   Informer<ConfigMap> maps(client, {.label_selector = "stamp"});
 
   Controller controller(
@@ -22,8 +30,8 @@ void runStamper(kube::Client& client, const std::atomic<bool>& stop) {
         const std::string wanted = std::to_string(map->data.size());
         if (find(map->meta.annotations, "example.com/keys") == wanted) return Reconciled::done();
 
-        // Server-side apply: we manage this annotation and nothing else. The uid makes sure that it
-        // is still the same object.
+        // Server-side apply: we manage this annotation and nothing else. The UID makes sure that
+        // the object is still the same one.
         const std::string body = fmt::format(
             R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}","uid":"{}",
              "annotations":{{"example.com/keys":"{}"}}}}}})",
@@ -31,7 +39,7 @@ void runStamper(kube::Client& client, const std::atomic<bool>& stop) {
         const auto applied =
             client.apply<ConfigMap>(name_space, name, body, {.field_manager = "stamper"});
         if (applied || applied.error().notFound()) return Reconciled::done();
-        return Reconciled::failed(applied.error().toError());  // tried again, later each time
+        return Reconciled::failed(applied.error().toError());  // retried, later each time
       });
 
   maps.onChange(
@@ -40,9 +48,9 @@ void runStamper(kube::Client& client, const std::atomic<bool>& stop) {
   if (!maps.waitForSync(std::chrono::minutes(2))) return;
   controller.start();
   while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  maps.stop();        // no new work,
-  controller.stop();  // and what is in line is finished
+  maps.stop();        // no new keys
+  controller.stop();  // the keys in the queue are finished
 }
 // [example]
 
-}  // namespace mbcas::test
+}  // namespace example
