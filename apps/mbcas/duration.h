@@ -8,7 +8,7 @@
 #include "mbcas/base/result.h"
 #include "mbcas/policy/settings.h"
 
-namespace mbcas::cli {
+namespace mbcas::app {
 
 // Of a time as 500ms, 30s, 1m30s or 2h. "30" is that many seconds, in every command.
 inline Result<double> secondsOf(std::string_view text) {
@@ -21,4 +21,4 @@ inline Result<double> secondsOf(std::string_view text) {
   return std::chrono::duration<double>(*duration).count();
 }
 
-}  // namespace mbcas::cli
+}  // namespace mbcas::app

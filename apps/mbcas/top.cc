@@ -162,7 +162,7 @@ class ClusterSource final : public Source {
 
   Result<cli::TopView> whole() override {
     std::set<std::string> nodes;
-    for (const PodPtr& pod : pods_.list()) nodes.insert(pod->node.string());
+    for (const auto& pod : pods_.list()) nodes.insert(pod->node.string());
     states_.askAll(agentsOn(nodes), timeout_);
     return view();
   }

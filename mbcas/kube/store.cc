@@ -107,7 +107,7 @@ std::vector<Change> Store::replace(ObjectSet objects) {
 }
 
 ObjectPtr Store::known(ObjectPtr object) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = objects_.find(object);
   const bool same = found != objects_.end() && (*found)->meta.uid == object->meta.uid &&
                     (*found)->meta.resource_version == object->meta.resource_version;
