@@ -333,7 +333,7 @@ TEST(LeftAlone, EachReason) {
       {"pod-level",
        {.spec = R"("resources":{"limits":{"cpu":"1"}},)"},
        shop(),
-       "level of the pod",
+       "at pod level",
        false},
       {"a limit beyond counting", {.containers = {{.limit = "1e30"}}}, shop(), "counted", false},
       {"a sidecar's memory beyond counting",

@@ -12,8 +12,8 @@
 namespace mbcas::view {
 namespace {
 
-constexpr std::array<std::string_view, 7> kEscapes = {
-    "", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"};
+constexpr std::array<std::string_view, 7> kEscapes = {"",         "\x1b[1m",  "\x1b[2m", "\x1b[31m",
+                                                      "\x1b[32m", "\x1b[33m", "\x1b[36m"};
 constexpr std::string_view kReset = "\x1b[0m";
 constexpr std::array<std::string_view, 9> kEighths = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
 constexpr std::array<std::string_view, 8> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
