@@ -18,6 +18,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
+#include "apps/common/memory.h"
 #include "apps/common/settings_flags.h"
 #include "apps/mbcas/cluster_flags.h"
 #include "mbcas/controller/cluster.h"
@@ -208,6 +209,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 int runController(int argc, char** argv) {
+  tuneMemory();
   Flags flags;
   CLI::App app("Applies what the agents decide, within what the cluster allows.",
                "mbcas-controller");
