@@ -21,6 +21,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
+#include "apps/common/memory.h"
 #include "apps/common/settings_flags.h"
 #include "apps/common/time_flag.h"
 #include "apps/mbcas/cluster_flags.h"
@@ -96,14 +97,6 @@ struct Flags {
 
 // Of an observer with one that does not read.
 constexpr Nanos kReaderPatience = std::chrono::seconds(10);
-
-// Small, and staying small: one arena for the few threads, and what is freed goes back.
-void tuneMemory() {
-  for (const auto& [parameter, value] :
-       {std::pair(M_ARENA_MAX, 1), {M_MMAP_THRESHOLD, 128 << 10}, {M_TRIM_THRESHOLD, 128 << 10}}) {
-    ::mallopt(parameter, value);  // NOLINT(concurrency-mt-unsafe): before any thread starts
-  }
-}
 
 // The agent has begun, and most of what it needed for that it will not need again: its lists were
 // larger than what is kept of them, and half of the program's own pages were read only to start.

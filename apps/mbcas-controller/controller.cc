@@ -18,6 +18,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/log.h"
+#include "apps/common/memory.h"
 #include "apps/common/settings_flags.h"
 #include "apps/common/time_flag.h"
 #include "apps/mbcas/cluster_flags.h"
@@ -206,6 +207,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 int runController(int argc, char** argv) {
+  tuneMemory();
   Flags flags;
   CLI::App app("Applies what the agents decide, within what the cluster allows.",
                "mbcas-controller");

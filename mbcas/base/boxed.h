@@ -13,6 +13,7 @@ class Boxed {
   Boxed() = default;
   Boxed(const Boxed& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
   Boxed(Boxed&&) noexcept = default;
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): a copy is made first
   Boxed& operator=(const Boxed& other) { return *this = Boxed(other); }
   Boxed& operator=(Boxed&&) noexcept = default;
   Boxed& operator=(T value) {
@@ -21,6 +22,7 @@ class Boxed {
   }
   ~Boxed() = default;
 
+  // NOLINTNEXTLINE(readability-identifier-naming): as of a std::optional
   bool has_value() const { return value_ != nullptr; }
   explicit operator bool() const { return has_value(); }
   T& operator*() { return *value_; }

@@ -313,6 +313,38 @@ TEST_F(ClientTest, TimesOut) {
   EXPECT_EQ(result.error().reason, ApiError::kTimeout);
 }
 
+// A server drops a request that waits in its queue when the connection ends. So what is sent again
+// after a time-out is there once.
+TEST_F(ClientTest, ARequestThatTimedOutLeavesTheServer) {
+  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listening, 1), 0);
+  ASSERT_EQ(::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  config.server = fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
+
+  ssize_t last = -1;
+  std::thread queue([&] {
+    const int fd = ::accept(listening, nullptr, nullptr);
+    const timeval patience{.tv_sec = 30, .tv_usec = 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    char piece[512];
+    while ((last = ::recv(fd, piece, sizeof piece, 0)) > 0) {
+    }
+    ::close(fd);
+  });
+  const auto result = connect({.timeout = milliseconds(100)})
+                          .perform({.method = "PATCH", .path = "/queued", .body = "{}"});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().reason, ApiError::kTimeout);
+  queue.join();
+  EXPECT_EQ(last, 0) << "the client has not closed the connection";
+  ::close(listening);
+}
+
 TEST_F(ClientTest, SaysWhenNobodyIsThere) {
   config.server = "http://127.0.0.1:1";
   const auto result = connect().get<Pod>("ns", "p");
