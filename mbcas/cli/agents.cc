@@ -191,12 +191,12 @@ AgentStates::Latest AgentStates::latest() const {
 std::string whyUnseen(const std::string& node, const std::string& system_namespace,
                       const kube::ApiResult<int>& ended, const std::string& complaint) {
   if (!ended && ended.error().code == 403) {
+    // The server's words come last, because the page of `mbcas ui` cuts what is too long for it.
     return fmt::format(
         "what agents see (throttling, pressure, price) is missing, because you may not exec in "
-        "their "
-        "pods: {}. A cluster-admin can allow it: kubectl -n {} create rolebinding observers "
-        "--role mbcas-observe --user NAME",
-        ended.error().message, system_namespace);
+        "their pods. A cluster-admin can allow it: kubectl -n {} create rolebinding observers "
+        "--role mbcas-observe --user NAME. The server says: {}",
+        system_namespace, ended.error().message);
   }
   const std::string last = complaint.substr(0, complaint.find('\n'));
   std::string why = ended          ? fmt::format("mbcas-agent observe ended with {}", *ended)
