@@ -51,8 +51,8 @@ class Guest:
         return connection, token
 
 
-# Starts no process for a file, so that it costs the machine little. Of a file that is no text it reads
-# what comes before the first zero.
+# Starts no process for a file, so that it costs the machine little. Of a file that is no text it
+# reads what comes before the first zero.
 READ_FILES = r"""
 while IFS= read -r path; do
   if [ -d "$path" ]; then printf 'directory\0'
