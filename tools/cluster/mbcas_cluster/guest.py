@@ -51,11 +51,12 @@ class Guest:
         return connection, token
 
 
-# Starts no process for a file, so that it costs the machine little.
+# Starts no process for a file, so that it costs the machine little. Of a file that is no text it
+# reads what comes before the first zero.
 READ_FILES = r"""
 while IFS= read -r path; do
   if [ -d "$path" ]; then printf 'directory\0'
-  elif mapfile -d '' text <"$path"; then printf 'file\n%s\0' "${text[@]}"
+  elif mapfile -n 1 -d '' text <"$path"; then printf 'file\n%s\0' "${text[0]}"
   else printf 'nothing\0'
   fi
 done 2>/dev/null"""
