@@ -1,6 +1,6 @@
 // The page of `mbcas ui`: puts the connection, the course of what was seen, and the views together.
 
-import {byId, setAttribute, setHidden, setText} from './dom.js';
+import {LONGEST_NOTE, byId, setAttribute, setHidden, setText} from './dom.js';
 import {ClusterView, nodeLink} from './cluster.js';
 import {Course, Pictures, readState, recordingOf} from './course.js';
 import {clock, duration} from './format.js';
@@ -156,7 +156,7 @@ function drawUnseen(node, key) {
   const notes = pictures.states.at(-1)?.notes ?? [];
   let text = notes.length ? notes.join(' ') : `Waiting for what the agent of ${node} sees…`;
   if (isRecorded()) text = 'Nothing of this node was recorded but its PodAllocations.';
-  if (isRecorded() || page.connection === 'live') setText(byId('message-text'), text);
+  if (isRecorded() || page.connection === 'live') setText(byId('message-text'), text, LONGEST_NOTE);
 }
 
 function drawStatus() {

@@ -1,7 +1,7 @@
 // The view of a cluster: a tile for each node, as short of CPU as its price says, and the sums of
 // namespaces. There may be thousands of nodes, so a tile is changed only when what it says does.
 
-import {KeyedList, byId, element, setAttribute, setHidden, setText} from './dom.js';
+import {KeyedList, LONGEST_NOTE, byId, element, setAttribute, setHidden, setText} from './dom.js';
 import {cores, duration} from './format.js';
 import {PodSearch} from './pods.js';
 
@@ -124,7 +124,7 @@ export class ClusterView {
     this.rows = new KeyedList(byId('namespaces'), sum => new Row(sum));
     this.notes = new KeyedList(byId('cluster-notes'), () => {
       const root = element('li');
-      return {root, update: ({text}) => setText(root, text)};
+      return {root, update: ({text}) => setText(root, text, LONGEST_NOTE)};
     });
     byId('legend-levels').append(...LEVELS.map(({kind, mark, text}) => element('li', {},
         element('span', {'class': 'swatch', 'data-level': kind, 'aria-hidden': 'true'}, mark), text)));

@@ -4,13 +4,15 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 const LONGEST = 300; // characters of a name or a message
+// Of a sentence that quotes others and then says what to do.
+export const LONGEST_NOTE = 1500;
 
 // Control characters, and those that format text without being seen.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-export function clean(value) {
+export function clean(value, longest = LONGEST) {
   const text = String(value ?? '');
-  const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+  const shown = text.length > longest ? `${text.slice(0, longest)}…` : text;
   return shown.replace(UNSEEN, c => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
 }
 
@@ -34,8 +36,8 @@ function fill(made, attributes, children) {
 }
 
 // Only what differs is changed, so that focus, selections and screen readers are left alone.
-export function setText(target, text) {
-  const shown = clean(text);
+export function setText(target, text, longest = LONGEST) {
+  const shown = clean(text, longest);
   if (target.textContent !== shown) target.textContent = shown;
 }
 export function setHidden(target, hidden) {
