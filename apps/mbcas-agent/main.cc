@@ -347,8 +347,7 @@ int main(int argc, char** argv) {
   app.add_flag("--once", flags.once, "Take a few samples, print what would be decided, and exit");
   app.add_option("--replay", flags.replay,
                  "Decide on a recording of tools/capture-cgroups, print the decisions, and exit");
-  app.add_option("--cpus", flags.cpus,
-                 "CPUs of the machine, or of the recorded one (default: all)")
+  app.add_option("--cpus", flags.cpus, "CPUs of the machine, or of the recorded one (default: all)")
       ->type_name("NUMBER");
   app.add_flag("--adaptive,!--no-adaptive", flags.adaptive,
                "Sample at once when the machine's CPU use rises (default true)");
