@@ -18,7 +18,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -29,6 +28,7 @@
 #include <vector>
 
 #include "apps/common/memory.h"
+#include "bench/memory.h"
 #include "mbcas/controller/engine.h"
 #include "mbcas/kube/client.h"
 
@@ -379,13 +379,6 @@ class Server {
 
 // ---- The measurement
 
-long residentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  long size = 0;
-  long resident = 0;
-  statm >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 long heapBytes() {
   const struct mallinfo2 info = ::mallinfo2();
   return static_cast<long>(info.uordblks + info.hblkhd);
@@ -414,17 +407,17 @@ double bareBytes(std::size_t pods) {
 class Measurement {
  public:
   explicit Measurement(std::size_t pods)
-      : pods_(static_cast<double>(pods)), resident_(residentBytes()), heap_(heapBytes()) {
+      : pods_(static_cast<double>(pods)), resident_(bench::residentBytes()), heap_(heapBytes()) {
     fmt::print("{:34}{:>12}{:>20}{:>16}\n", "bytes for each pod", "resident", "after malloc_trim",
                "allocator");
   }
   void print(std::string_view step) {
-    const double resident = growth(residentBytes(), resident_);
+    const double resident = growth(bench::residentBytes(), resident_);
     const double heap = growth(heapBytes(), heap_);
     most_ = std::max(most_, resident);
     ::malloc_trim(0);
     fmt::print("{:34}{:12.0f}{:20.0f}{:16.0f}\n", step, resident,
-               growth(residentBytes(), resident_), heap);
+               growth(bench::residentBytes(), resident_), heap);
     std::fflush(stdout);
   }
   double most() const { return most_; }

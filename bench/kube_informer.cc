@@ -4,26 +4,17 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
+#include "bench/memory.h"
 #include "mbcas/kube/informer.h"
 #include "mbcas/kube/types.h"
 
 namespace {
 
 using namespace mbcas;
-
-long residentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  long size = 0;
-  long resident = 0;
-  statm >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 double cpuSeconds() {
   rusage usage{};
@@ -54,7 +45,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", version.error().describe());
     return 1;
   }
-  const long base = residentBytes();
+  const long base = bench::residentBytes();
   const long heap = heapBytes();
   const double cpu = cpuSeconds();
   const auto start = std::chrono::steady_clock::now();
@@ -72,10 +63,10 @@ int main(int argc, char** argv) {
   const double sync =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double cpu_used = cpuSeconds() - cpu;
-  const long synced = residentBytes();
+  const long synced = bench::residentBytes();
   const long live = heapBytes() - heap;
   malloc_trim(0);
-  const long returned = residentBytes();
+  const long returned = bench::residentBytes();
   const auto count = static_cast<long>(pods.size());
   fmt::print(
       R"({{"client":"mbcas kube","pods":{},"baseRssBytes":{},"syncedRssBytes":{},"returnedRssBytes":{},)"

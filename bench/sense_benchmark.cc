@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
+#include "bench/memory.h"
 #include "mbcas/demand/demand.h"
 #include "mbcas/sense/machine.h"
 #include "mbcas/sense/sampler.h"
@@ -46,9 +46,7 @@ double median(std::vector<std::int64_t>& values) {
 }
 
 double residentMegabytes() {
-  std::size_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
+  return static_cast<double>(bench::residentBytes()) / 1e6;
 }
 
 // Time that moves a second per tick, whatever passed: the pause between ticks is shorter.
