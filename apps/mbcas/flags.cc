@@ -8,19 +8,9 @@
 #include <cstdio>
 
 #include "apps/mbcas/command_line.h"
-#include "apps/mbcas/duration.h"
 #include "mbcas/base/yaml.h"
-#include "mbcas/policy/settings.h"
 
 namespace mbcas::app {
-namespace {
-
-std::string durationText(double seconds) {
-  return policy::formatDuration(nanos(seconds));
-}
-
-}  // namespace
-
 CLI::Option* oneOf(CLI::Option* option, const std::vector<std::string>& values) {
   return option->check(CLI::Validator(
       [values](std::string& text) -> std::string {
@@ -30,27 +20,6 @@ CLI::Option* oneOf(CLI::Option* option, const std::vector<std::string>& values) 
                            near.empty() ? "" : "; did you mean " + near + "?");
       },
       fmt::format("{{{}}}", fmt::join(values, ","))));
-}
-
-CLI::Option* addDuration(CLI::App& command, const std::string& name, double& seconds,
-                         const std::string& description, double least, double most) {
-  CLI::Option* const option =
-      command.add_option(name, seconds, description)
-          ->type_name("DURATION")
-          ->transform(CLI::Validator(
-              [least, most](std::string& text) -> std::string {
-                const Result<double> parsed = secondsOf(text);
-                if (!parsed) return text + " is not a duration such as 500ms, 30s or 1m30s";
-                if (*parsed < least || *parsed > most) {
-                  return fmt::format("{} is not between {} and {}", text, durationText(least),
-                                     durationText(most));
-                }
-                text = fmt::format("{}", *parsed);
-                return "";
-              },
-              ""));
-  if (seconds > 0) option->default_str(durationText(seconds));
-  return option;
 }
 
 CLI::Option* addDryRun(CLI::App& command, std::string& dry_run) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/mbcas/duration.h"
 #include "mbcas/base/units.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
@@ -20,14 +21,6 @@ inline constexpr const char* kClusterGroup = "Cluster";
 
 // Only these values; completion offers them, and an error suggests the nearest.
 CLI::Option* oneOf(CLI::Option* option, const std::vector<std::string>& values);
-
-// A time as 500ms, 30s, 1m30s, 2h, or a number of seconds. The default is what `seconds` holds; if
-// that is 0, it is not shown.
-CLI::Option* addDuration(CLI::App& command, const std::string& name, double& seconds,
-                         const std::string& description, double least = 0.001, double most = 86400);
-inline Nanos nanos(double seconds) {
-  return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(seconds));
-}
 
 // --dry-run: nothing is changed. With "server" the API server checks the change as if it were
 // made; with "client" only reading is done. Empty: the flag was not given.
